@@ -140,7 +140,7 @@ def test_writers_go_on_meanwhile_and_what_they_write_is_not_in_it(
         done: list[int] = []
 
         def tell(what: str, so_far: int, total: int) -> None:
-            if what == "the database":
+            if what == "copying the database":
                 done.append(so_far)
                 with other.write() as tx:
                     send_to_owner(tx, "meanwhile")
@@ -166,7 +166,7 @@ def test_a_file_that_arrives_meanwhile_is_in_it_if_a_row_in_it_names_the_file(
         send(store, "look", files=(str(path),))
 
     made = create_backup(store, BackupTarget(tmp_path / "b"), tell=arrive)
-    assert {"files", "plugins"} <= set(arrived)
+    assert {"copying files", "copying plugins"} <= set(arrived)
     with closing(sqlite3.connect(made.backup.path / "bullpen.db")) as copy:
         rows = copy.execute("SELECT files FROM messages WHERE files IS NOT NULL").fetchall()
     named = {Path(path).name for (files,) in rows for path in json.loads(files)}
@@ -222,7 +222,7 @@ def test_without_room_nothing_is_begun(
     if kind != "sqlite":
         pytest.skip("nobody knows beforehand how large it will be")
     monkeypatch.setattr(create, "SPARE_BYTES", 1 << 60)
-    with pytest.raises(BackupFailed, match="no room"):
+    with pytest.raises(BackupFailed, match="not enough disk space"):
         take_backup(store, tmp_path / "b")
     assert left_in(tmp_path / "b") == []
 

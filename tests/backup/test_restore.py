@@ -295,9 +295,9 @@ def test_a_damaged_backup_is_refused_and_no_home_is_made(store: Store, tmp_path:
     with pytest.raises(BadBackup, match="is damaged"):
         made_of(path, tmp_path / "new")
     (path / MANIFEST_FILE).unlink()
-    with pytest.raises(BadBackup, match="is no backup"):
+    with pytest.raises(BadBackup, match="is not a backup"):
         made_of(path, tmp_path / "new")
-    with pytest.raises(BadBackup, match="there is no backup"):
+    with pytest.raises(BadBackup, match="does not exist"):
         made_of(tmp_path / "nothing", tmp_path / "new")
     assert sorted(each.name for each in tmp_path.iterdir()) == ["b"]
 

@@ -87,32 +87,32 @@ DAMAGES: dict[str, tuple[Change, tuple[str, ...]]] = {
         lambda b: flip(b / DATABASE_FILE, 20_000),
         ("bullpen.db is damaged",),
     ),
-    "a bit of its head": (lambda b: flip(b / DATABASE_FILE, 3), ("is damaged", "cannot be read")),
+    "a bit of its head": (lambda b: flip(b / DATABASE_FILE, 3), ("is damaged", "cannot read")),
     "the end of the database": (lambda b: cut(b / DATABASE_FILE, 4096), ("instead of",)),
     "an empty database": (lambda b: (b / DATABASE_FILE).write_bytes(b""), ("has 0 bytes",)),
     "no database": (lambda b: (b / DATABASE_FILE).unlink(), ("bullpen.db is missing",)),
     "a bit of a file": (lambda b: flip(b / NOTES, 0), (f"{NOTES} is damaged",)),
     "a longer file": (lambda b: (b / NOTES).write_text("x" * 99), (f"{NOTES} has 99 bytes",)),
     "no file": (lambda b: (b / NOTES).unlink(), (f"{NOTES} is missing",)),
-    "a link": (lambda b: replace_by_link(b / NOTES), (f"{NOTES} is not a file",)),
+    "a link": (lambda b: replace_by_link(b / NOTES), (f"{NOTES} is no longer a regular file",)),
     "no settings": (lambda b: (b / "settings.toml").unlink(), ("settings.toml is missing",)),
     "a foreign file": (
         lambda b: (b / "plugins" / "evil.py").write_text("x"),
-        ("plugins/evil.py is not of this backup",),
+        ("plugins/evil.py does not belong to this backup",),
     ),
     "a foreign link": (
         lambda b: (b / "plugins" / "evil").symlink_to("/etc"),
-        ("plugins/evil is not of this backup",),
+        ("plugins/evil does not belong to this backup",),
     ),
     "a bit of the manifest": (lambda b: flip(b / MANIFEST_FILE, 150), (MANIFEST_FILE,)),
     "the end of the manifest": (
         lambda b: cut(b / MANIFEST_FILE, 20),
-        (f"{MANIFEST_FILE} cannot be read",),
+        (f"cannot read {MANIFEST_FILE}",),
     ),
-    "no manifest": (lambda b: (b / MANIFEST_FILE).unlink(), ("is no backup",)),
+    "no manifest": (lambda b: (b / MANIFEST_FILE).unlink(), ("is not a backup",)),
     "another manifest": (
         lambda b: (b / MANIFEST_FILE).write_text("[1]"),
-        (f"{MANIFEST_FILE} is not one",),
+        (f"{MANIFEST_FILE} is not a manifest",),
     ),
     "rows that are gone": (
         lambda b: change_database(b, "DELETE FROM messages WHERE status = 'pending'"),
@@ -120,20 +120,23 @@ DAMAGES: dict[str, tuple[Change, tuple[str, ...]]] = {
     ),
     "a table that is gone": (
         lambda b: change_database(b, "DROP TABLE beats"),
-        ("table beats has no place instead of 0 rows",),
+        ("table beats has no entry instead of 0 rows",),
     ),
     "another revision": (
         lambda b: change_database(b, "UPDATE alembic_version SET version_num = '0001'"),
-        ("is of revision 0001 instead of",),
+        ("has revision 0001 instead of",),
     ),
-    "a later revision": (lambda b: rewrite(b, revision="9999"), ("9999", "a later one made it")),
+    "a later revision": (
+        lambda b: rewrite(b, revision="9999"),
+        ("9999", "a later version made it"),
+    ),
     "an unreleased revision": (
         lambda b: rewrite(b, revision="0005"),
         ("before the first release",),
     ),
     "a path that leads out": (
         lambda b: rewrite(b, directories=("../../outside",)),
-        ("leads elsewhere",),
+        ("is outside the backup",),
     ),
 }
 

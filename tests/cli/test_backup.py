@@ -43,13 +43,13 @@ def restored(bullpen: Bullpen, name: str = "new") -> Bullpen:
     return Bullpen(home)
 
 
-def test_from_a_backup_comes_a_home_that_holds_all_until_it_is_let_go(lived: Bullpen) -> None:
+def test_from_a_backup_comes_a_home_that_holds_all_until_it_is_released(lived: Bullpen) -> None:
     taken = lived.ok("db", "backup").out
-    path = taken.splitlines()[0].removeprefix("The backup is at ")
-    assert "checked" in taken
+    path = taken.splitlines()[0].removeprefix("Created ").partition(": ")[0]
+    assert "verified" in taken
     assert "--workspace" in taken
     assert stat.S_IMODE(Path(path).stat().st_mode) == 0o700
-    assert "is good" in lived.ok("db", "verify", path).out
+    assert "is intact" in lived.ok("db", "verify", path).out
     told = lived.ok("db", "restore", path, "--to", str(lived.home / "new")).out
     assert "bullpen db release" in told
     new = Bullpen(lived.home / "new")
@@ -58,11 +58,11 @@ def test_from_a_backup_comes_a_home_that_holds_all_until_it_is_let_go(lived: Bul
         assert lease(store) == []
     look = new.ok("db", "release", "--dry-run")
     assert "slack" in look.out
-    assert "Nothing was done" in look.err
-    assert "2 responses on the way" in new.ok("db", "release", "--yes").out
+    assert "Nothing was changed" in look.err
+    assert "Released 2 responses" in new.ok("db", "release", "--yes").out
     with direct(new) as store:
         assert [each.message for each in lease(store)] == ["the first", "the second"]
-    assert "Nothing is held" in new.ok("db", "release").out
+    assert "not on hold" in new.ok("db", "release").out
     with direct(lived) as store:
         assert len(lease(store)) == 2, "the old home goes on as it did"
 
@@ -112,7 +112,7 @@ def test_each_damage_is_named_and_the_exit_status_is_1(lived: Bullpen) -> None:
     found = lived("db", "verify", str(path))
     assert found.status == 1
     assert "settings.toml is missing" in found.err
-    assert "extra is not of this backup" in found.err
+    assert "extra does not belong to this backup" in found.err
     assert found.out == ""
     as_json = lived("db", "verify", str(path), "--json")
     assert as_json.status == 1
@@ -135,7 +135,7 @@ def test_what_is_no_backup_is_said_to_be_none(bullpen: Bullpen) -> None:
 def test_nothing_is_restored_in_place(bullpen: Bullpen) -> None:
     result = bullpen("db", "restore", str(back_up(bullpen)), "--to", str(bullpen.home))
     assert result.status == 1
-    assert "nothing is restored in place" in result.err
+    assert "never restored over existing data" in result.err
 
 
 def test_it_is_said_what_in_the_environment_would_win(bullpen: Bullpen) -> None:
@@ -170,11 +170,11 @@ def test_what_is_too_old_is_set_aside_before_the_rest_goes(lived: Bullpen) -> No
     assert lived("db", "release", "--older-than", "soon").status == 2
 
 
-def test_without_a_terminal_it_is_let_go_only_with_yes(lived: Bullpen) -> None:
+def test_without_a_terminal_it_is_released_only_with_yes(lived: Bullpen) -> None:
     new = restored(lived)
     refused = new("db", "release")
     assert refused.status == 2
-    assert "Let 2 responses go out" in refused.err
+    assert "Release 2 responses" in refused.err
     assert "--yes" in refused.err
     with direct(new) as store:
         assert lease(store) == []

@@ -29,7 +29,7 @@ ALL = [
 def test_upgrade_makes_the_database_and_a_second_one_changes_nothing(empty: Bullpen) -> None:
     first = empty.ok("db", "upgrade")
     assert open.HEAD_REVISION in first.out
-    assert "none" in first.out
+    assert "Created the database" in first.out
     before = (empty.home / "bullpen.db").read_bytes()
     again = empty.ok("db", "upgrade")
     assert "already" in again.out
@@ -137,8 +137,8 @@ def test_data_are_backed_up_before_they_are_upgraded(on_both: Bullpen, tmp_path:
     before = open.HEAD_REVISION
     later = as_later(on_both, tmp_path)
     told = later.ok("db", "upgrade")
-    path = told.out.splitlines()[0].removeprefix("The backup of what was is at ")
-    assert f"at revision {LATER_REVISION} now (before: {before})" in told.out
+    path = told.out.splitlines()[0].removeprefix("Created the backup ").removesuffix(".")
+    assert f"from revision {before} to {LATER_REVISION}" in told.out
     found = on_both.ok("db", "verify", path, "--json").json
     assert (found["revision"], found["rows"]["agents"]) == (before, 1)
     later.ok("db", "check")

@@ -25,68 +25,53 @@ from bullpen.core.states import LANE_STATES, MESSAGE_STATES, RESPONSE_STATES, St
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
+SETTINGS_BEGIN = """# Settings
+
+Bullpen takes the value of each setting from the first of these that has one:
+
+1. the environment variable, such as `BULLPEN_MAX_HOPS=5` for `max_hops`;
+2. `settings.toml` in the home, such as `max_hops = 5`;
+3. the default in the tables below.
+
+```
+bullpen config list --changed        # the settings that differ from their defaults
+bullpen config set max_hops 5        # change settings.toml; comments are kept
+bullpen config unset max_hops        # back to the default
+bullpen config check                 # report invalid and unknown settings
+```
+
+A change takes effect when the services that read the setting restart. `config set` prints the
+command, such as `bullpen restart processor`.
+
+An invalid line in `settings.toml` is reported with its line number; its default is used, and all
+other settings apply. Two exceptions: with an invalid line the processor does not start, because a
+default could replace a limit such as `max_cost`; and with an invalid `database_url` no database is
+used. An unknown setting is only a warning. An invalid environment variable is always an error.
+"""
+
+SETTINGS_END = """
+## Settings that the API cannot change
+
+`PUT /api/settings` changes `settings.toml` and keeps the old file as `settings.toml.bak`. It cannot
+change a setting that an environment variable overrides. The following settings can only be changed
+on the machine itself, with `bullpen config set` (`home`: with `BULLPEN_HOME`).
+
+| setting | reason |
+|---|---|
+"""
+
+
 def settings() -> str:
-    """Every setting, its name in the environment, its default and its purpose."""
-    lines = [
-        "# Settings",
-        "",
-        "Bullpen takes the value of each setting from the first of these that has one:",
-        "",
-        "1. the environment variable, such as `BULLPEN_MAX_HOPS=5`;",
-        "2. `settings.toml` in the home, such as `max_hops = 5`;",
-        "3. the default in the tables below.",
-        "",
-        "```",
-        "$ bullpen config list --changed        # settings that differ from their defaults",
-        "$ bullpen config set max_hops 5        # change settings.toml; comments are kept",
-        "$ bullpen config unset max_hops        # back to the default",
-        "$ bullpen config check                 # report invalid and unknown settings",
-        "```",
-        "",
-        "A change takes effect when the services restart: `bullpen restart`. `config set` names"
-        " them.",
-        "",
-        "An invalid line in `settings.toml` is reported with its line number; its default is used,"
-        " and",
-        "all other settings apply. Two exceptions: with an invalid line the processor does not"
-        " start,",
-        "because a default could replace a limit such as `max_cost`; and with an invalid"
-        " `database_url`",
-        "no database is used. An unknown setting is only a warning. An invalid environment variable"
-        " is",
-        "always an error.",
-    ]
+    """Every setting, its default and its purpose."""
+    lines = [SETTINGS_BEGIN]
     for each in fields(Settings):
         if section := each.metadata["section"]:
-            lines += [
-                "",
-                f"## {section}",
-                "",
-                "| setting | default | description |",
-                "|---|---|---|",
-            ]
+            head = "| setting | default | description |\n|---|---|---|"
+            lines += [f"{'' if len(lines) == 1 else chr(10)}## {section}\n", head]
         default = str(each.default) or "(empty)"
         lines.append(f"| `{each.name}` | {default} | {each.metadata['doc']} |")
-    lines += [
-        "",
-        "The environment variable of a setting is its name in capitals after `BULLPEN_`: `max_hops`"
-        " is",
-        "`BULLPEN_MAX_HOPS`.",
-        "",
-        "## Over the API",
-        "",
-        "`PUT /api/settings` changes `settings.toml` and keeps the old file as"
-        " `settings.toml.bak`. It",
-        "cannot change a setting that an environment variable overrides. The settings below can"
-        " only be",
-        "changed on the machine itself, with `bullpen config set` (`home` only with"
-        " `BULLPEN_HOME`):",
-        "",
-        "| setting | otherwise |",
-        "|---|---|",
-        *(f"| `{name}` | {reason} |" for name, reason in FIXED_SETTINGS.items()),
-    ]
-    return "\n".join(lines) + "\n"
+    reasons = [f"| `{name}` | {reason} |" for name, reason in FIXED_SETTINGS.items()]
+    return "\n".join([*lines, SETTINGS_END + "\n".join(reasons)]) + "\n"
 
 
 def commands() -> str:
@@ -99,6 +84,13 @@ def commands() -> str:
     return "\n".join(parts) + "\n"
 
 
+ROUTES_BEGIN = """# Routes
+
+Every route of the API, and the scope that a key needs for it. A running API documents the fields of
+each request and response at `/openapi/swagger` and in `/openapi/openapi.json`. [The API](api.md)
+explains how to use it."""
+
+
 def routes() -> str:
     """Every route of the API, the scope that it needs and what it does."""
     document = describe()
@@ -108,16 +100,9 @@ def routes() -> str:
             scope = re.search(r"the scope `(\w+)`", operation.get("description", ""))
             row = f"| {method.upper()} | `{path}` | {scope[1] if scope else ''} |"
             rows.setdefault(operation["tags"][0], []).append(f"{row} {operation['summary']} |")
-    lines = [
-        "# Routes",
-        "",
-        "Every route of the API and the scope that a key needs for it. A running API describes the"
-        " fields",
-        "at `/openapi/swagger` and in `/openapi/openapi.json`. [The API](api.md) explains how to"
-        " use it.",
-    ]
+    lines = [ROUTES_BEGIN]
     for tag in document["tags"]:
-        lines += ["", f"## {tag['name']}", "", tag["description"], ""]
+        lines += [f"\n## {tag['name']}\n", f"{tag['description']}\n"]
         lines += [
             "| method | path | scope | description |",
             "|---|---|---|---|",

@@ -31,7 +31,7 @@ from bullpen.ops.backup.verify import VerifyResult, verify_backup
     aliases={"let-go": "release"},
 )
 def db() -> None:
-    """Create, upgrade and check the database; back the home up, and make a new one of a backup.
+    """Manage the database, backups and restores.
 
     \b
     Examples:
@@ -41,20 +41,24 @@ def db() -> None:
     """
 
 
-@command(db, people_only="take a backup, which has everybody's secrets in it")
-@click.argument("to", required=False, type=click.Path(path_type=Path), metavar="[DIRECTORY|FILE]")
-@click.option("--workspace", is_flag=True, help="The agents' workspaces as well.")
+@command(db, people_only="create a backup, because it contains secrets")
+@click.argument("to", required=False, type=click.Path(path_type=Path), metavar="[PATH]")
+@click.option("--workspace", is_flag=True, help="Include the agents' workspaces.")
 @click.option(
     "--keep",
     type=click.IntRange(min=1),
-    help="Remove the oldest backups of this home there, but for so many.",
+    metavar="N",
+    help="Keep the newest N backups of this home in the directory, delete older ones.",
 )
 def backup(settings: Settings, to: Path | None, workspace: bool, keep: int | None) -> Result:
-    """Back up the database, settings, files and plugins, while everything goes on.
+    """Back up the home while the services run.
 
-    It lies in DIRECTORY under a name of its own, or in the home's `backups` if you give none; a
-    FILE that ends with .tar.gz or .tar has it all in one. Secrets are in it: only you can read it.
-    The token of the API is not, nor are keys that stand in the environment.
+    A backup contains the database, settings, files and plugins. PATH is a directory of backups, in
+    which each backup is a subdirectory, or a file that ends with .tar.gz or .tar. Without PATH the
+    backup is stored in `backups` in the home.
+
+    A backup contains secrets, so only its owner can read it. It does not contain the API's token or
+    keys from environment variables.
 
     \b
     Examples:
@@ -64,7 +68,7 @@ def backup(settings: Settings, to: Path | None, workspace: bool, keep: int | Non
     """
     target = resolve_target(settings, to)
     if keep is not None and target.file is not None:
-        raise click.UsageError("--keep is for a directory of backups, not for one file.")
+        raise click.UsageError("--keep requires a directory of backups, not a file")
     with closing(open_store(settings)) as store, progress_line() as update:
         result = create_backup(store, target, with_workspace=workspace, keep=keep, tell=update)
     return Result(_backup_fields(result), _format_backup(result))
@@ -89,20 +93,19 @@ def _format_backup(result: BackupResult) -> Iterator[str]:
     manifest = result.manifest
     rows = format_count(sum(manifest.rows.values()), "row")
     files = format_count(len(manifest.files), "file")
-    yield f"The backup is at {result.backup.path}"
-    yield f"{rows} and {files}, {format_size(manifest.size)}, checked."
+    yield f"Created {result.backup.path}: {rows}, {files}, {format_size(manifest.size)}, verified."
     if result.removed:
-        yield f"{format_count(len(result.removed), 'older backup')} removed."
+        yield f"Deleted {format_count(len(result.removed), 'older backup')}."
     if not manifest.with_workspace:
-        yield "The agents' workspaces are not in it: --workspace takes them along."
+        yield "The agents' workspaces are not included; --workspace includes them."
 
 
 @command(db, people_only="upgrade the database")
-@click.option("--no-backup", is_flag=True, help="Take no backup before; you have one.")
+@click.option("--no-backup", is_flag=True, help="Skip the backup before the upgrade.")
 def upgrade(settings: Settings, no_backup: bool) -> Result:
-    """Create the database, or bring it to this version; data are kept.
+    """Create the database, or upgrade it to this version.
 
-    Data of an earlier version are backed up before, to the home's `backups`.
+    Existing data is kept. Before the upgrade, it is backed up to `backups` in the home.
 
     \b
     Example:
@@ -111,13 +114,14 @@ def upgrade(settings: Settings, no_backup: bool) -> Result:
     with closing(open_store(settings, check=False)) as store, progress_line() as update:
         result = upgrade_database(store, backup=not no_backup, tell=update)
     backup = None if result.backup is None else str(result.backup)
-    lines = [] if backup is None else [f"The backup of what was is at {backup}"]
+    lines = [] if backup is None else [f"Created the backup {backup}."]
     if result.before == store_open.HEAD_REVISION:
-        lines.append(f"The database is at revision {store_open.HEAD_REVISION} already.")
+        lines.append(f"The database is already at revision {store_open.HEAD_REVISION}.")
+    elif result.before is None:
+        lines.append(f"Created the database at revision {store_open.HEAD_REVISION}.")
     else:
-        before = result.before or "none"
         lines.append(
-            f"The database is at revision {store_open.HEAD_REVISION} now (before: {before})."
+            f"Upgraded the database from revision {result.before} to {store_open.HEAD_REVISION}."
         )
     document = {"revision": store_open.HEAD_REVISION, "before": result.before, "backup": backup}
     return Result(document, lines)
@@ -125,7 +129,9 @@ def upgrade(settings: Settings, no_backup: bool) -> Result:
 
 @command(db)
 def check(settings: Settings) -> Result:
-    """Fail if the database differs from what this version expects.
+    """Check the schema of the database.
+
+    The exit status is 1 if the schema differs from the schema of this version.
 
     \b
     Example:
@@ -137,17 +143,17 @@ def check(settings: Settings) -> Result:
         found = differences(store)
     document = {"revision": store_open.HEAD_REVISION, "good": not found, "differences": found}
     if found:
-        hints = [*found, "The database differs from the models."]
+        hints = [*found, f"The schema differs in {format_count(len(found), 'place')}."]
         return Result(document, hints=hints, status=1)
-    return Result(
-        document, f"The database is as it should be, at revision {store_open.HEAD_REVISION}."
-    )
+    return Result(document, f"The schema is correct and at revision {store_open.HEAD_REVISION}.")
 
 
 @command(db)
 @click.argument("backup", type=click.Path(path_type=Path))
 def verify(settings: Settings, backup: Path) -> Result:
-    """Look at every byte of a backup; the exit status is 1 if anything is wrong with it.
+    """Verify every file of a backup.
+
+    The exit status is 1 if the backup is damaged; each damage is printed.
 
     \b
     Example:
@@ -158,7 +164,7 @@ def verify(settings: Settings, backup: Path) -> Result:
     document = _verify_fields(backup, result)
     if not result.good:
         count = format_count(len(result.damages), "damage")
-        hints = [*result.damages, f"{backup} is not good: {count}."]
+        hints = [*result.damages, f"{backup} is damaged: {count}."]
         return Result(document, hints=hints, status=1)
     return Result(document, _format_verified(settings, backup, result))
 
@@ -192,7 +198,7 @@ def _format_verified(settings: Settings, backup: Path, result: VerifyResult) -> 
         files = format_count(len(manifest.files), "file")
         size = format_size(manifest.size)
         revision = manifest.revision
-        yield f"{backup} is good: made {made}, revision {revision}, {rows}, {files}, {size}."
+        yield f"{backup} is intact: created {made}, revision {revision}, {rows}, {files}, {size}."
 
 
 SIZE_UNITS = ((1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "kB"))
@@ -200,7 +206,7 @@ SIZE_UNITS = ((1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "kB"))
 
 @contextmanager
 def progress_line() -> Iterator[ProgressCallback]:
-    """Show the progress on a terminal's standard error until the block ends."""
+    """Show the progress on standard error until the block ends, if that is a terminal."""
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield ignore_progress
         return
@@ -216,7 +222,7 @@ def progress_line() -> Iterator[ProgressCallback]:
 
 
 def format_size(count: int) -> str:
-    """Return a number of bytes in the largest unit of which there is one."""
+    """Return a number of bytes in the largest unit that fits."""
     for unit, name in SIZE_UNITS:
         if count >= unit:
             return f"{count / unit:.1f} {name}"

@@ -1,4 +1,4 @@
-"""bullpen db restore and release: a new home from a backup, and the end of its hold."""
+"""bullpen db restore and release: create a home from a backup, and end its hold."""
 
 from __future__ import annotations
 
@@ -25,20 +25,23 @@ if TYPE_CHECKING:
     from bullpen.ops.backup.restore import RestoredHome
 
 
-@command(people_only="release what a person holds")
+@command(people_only="release a restored home")
 @click.option(
     "--older-than",
     "age",
     type=DURATION,
-    help="Set aside what was made longer ago, as 1h; it can be sent one by one.",
+    help="First drop responses that are older than DURATION.",
 )
 @dry_run
 @yes
 def release(settings: Settings, age: int | None, dry_run: bool, yes: bool) -> Result:
-    """Release the hold of a restored home: responses, schedules and heartbeats go on.
+    """Release a restored home from hold.
 
-    Responses are as fresh as if they came now. What was due meanwhile is written down as missed;
-    nothing is made up for. Stop the old home first: else both will act.
+    Held responses are delivered, and schedules and heartbeats resume. Runs that were due in the
+    meantime are recorded as missed and are not started. A response that --older-than drops is dead;
+    the API can send it again.
+
+    Stop the old home first. Otherwise both homes deliver responses and run schedules.
 
     \b
     Examples:
@@ -50,45 +53,48 @@ def release(settings: Settings, age: int | None, dry_run: bool, yes: bool) -> Re
             now, before = tx.now, 0 if age is None else tx.now - age
             held = find_held(tx, before)
         if held is None:
-            return Result({"held": False, "let_go": False}, "Nothing is held here.")
+            return Result({"held": False, "let_go": False}, "This home is not on hold.")
         if not json_requested():
             _print_held(settings, held, now)
         question = _describe_release(held, age)
         if dry_run:
-            hint = f"Without --dry-run: {question}. Nothing was done."
+            hint = f"Without --dry-run: {question}. Nothing was changed."
             return Result(_held_fields(held, released=False), hints=[hint])
         confirm(question, yes, many=True)
         release_hold(store, before)
-    aside = f"{format_count(held.old, 'response')} set aside, " if held.old else ""
-    going = format_count(held.count - held.old, "response")
+    dropped = f" Dropped {format_count(held.old, 'response')}." if held.old else ""
+    released = format_count(held.count - held.old, "response")
     return Result(
         _held_fields(held, released=True),
-        f"{aside}{going} on the way; schedules and heartbeats go on.",
+        f"Released {released}; resumed schedules and heartbeats.{dropped}",
     )
 
 
 def _describe_release(held: HeldWork, age: int | None) -> str:
-    aside = f", set aside {held.old} older than {format_interval(age)}" if age is not None else ""
-    going = format_count(held.count - held.old, "response")
-    return f"Let {going} go out{aside}, and schedules and heartbeats go on"
+    released = format_count(held.count - held.old, "response")
+    dropped = ""
+    if age is not None:
+        older = format_count(held.old, "response")
+        dropped = f", drop {older} older than {format_interval(age)}"
+    return f"Release {released}{dropped}, and resume schedules and heartbeats"
 
 
 def _print_held(settings: Settings, held: HeldWork, now: int) -> None:
     since = format_time(held.hold.held_at, owner_zone_name(settings))
-    echo(f"Held since {since}: {held.hold.reason}.")
-    rows: list[Sequence[str]] = [("CHANNEL", "WAIT", "OLDEST")]
+    echo(f"On hold since {since}: {held.hold.reason}.")
+    rows: list[Sequence[str]] = [("CHANNEL", "PENDING", "OLDEST")]
     rows += [
         (each.channel, str(each.count), f"{format_duration(now - each.oldest_at)} ago")
         for each in held.responses
     ]
-    print_table(rows, "No response waits.")
+    print_table(rows, "No pending responses.")
     due = [
         format_count(count, noun)
         for count, noun in ((held.schedules, "schedule"), (held.heartbeats, "heartbeat"))
         if count
     ]
     if due:
-        echo(f"Due meanwhile, and not made up for: {' and '.join(due)}.")
+        echo(f"Missed in the meantime, and not started later: {' and '.join(due)}.")
 
 
 def _held_fields(held: HeldWork, *, released: bool) -> dict[str, object]:
@@ -106,32 +112,34 @@ def _held_fields(held: HeldWork, *, released: bool) -> dict[str, object]:
 
 
 OVERRIDING_VARIABLES = ("DATABASE_URL", "WORKSPACE")
-"""Variables that would win over the settings of the new home."""
+"""Environment variables that would override the settings of the new home."""
 
 
-@command(people_only="restore a backup, which has everybody's secrets in it")
+@command(people_only="restore a backup, because it contains secrets")
 @click.argument("backup", type=click.Path(path_type=Path))
 @click.option(
     "--to",
     "home",
     required=True,
     type=click.Path(path_type=Path),
-    help="The new home: a directory that is not there yet, or empty.",
+    metavar="PATH",
+    help="New home: a directory that does not exist yet, or is empty.",
 )
 @click.option(
     "--database-url",
     default="",
     metavar="URL",
-    help="An empty PostgreSQL database that is to be filled; else the home has its own file.",
+    show_default="a file in the new home",
+    help="Empty PostgreSQL database to restore to.",
 )
-@click.option("--keep-keys", is_flag=True, help="Let the keys of the API open what they did.")
+@click.option("--keep-keys", is_flag=True, help="Keep existing API keys valid.")
 def restore(_: Settings, backup: Path, home: Path, database_url: str, keep_keys: bool) -> Result:
-    """Make a new home of a backup. Nothing goes out of it before you release it.
+    """Create a new home from a backup, on hold.
 
-    A restore is a journey through time: what waits in the backup may have been said and done
-    since. So responses, schedules and heartbeats of the new home are held until `bullpen db
-    release`. What was running when the backup was made waits again. Keys and browsers of that time
-    open nothing, unless you keep the keys: one of them may have been revoked since.
+    Responses in the backup may have been delivered since it was made, and schedules may have fired.
+    So the new home delivers no responses and starts no schedules or heartbeats until you run
+    `bullpen db release`. Messages that were processing become pending. API keys and browser logins
+    are revoked unless you give --keep-keys, because a key may have been revoked since.
 
     \b
     Examples:
@@ -147,12 +155,12 @@ def restore(_: Settings, backup: Path, home: Path, database_url: str, keep_keys:
     notes = []
     if not restored.settings_valid:
         notes.append(
-            "settings.toml of the backup cannot be read: it lies beside as settings.toml.bak,"
-            " and the defaults count."
+            "settings.toml of the backup is invalid: it was saved as settings.toml.bak, and the new"
+            " home uses the defaults."
         )
     notes += [
-        f"{ENVIRONMENT_PREFIX}{name} is set in your environment, and wins over the settings of the"
-        " new home: unset it first."
+        f"{ENVIRONMENT_PREFIX}{name} is set in your environment and overrides the settings of the"
+        " new home. Unset it first."
         for name in OVERRIDING_VARIABLES
         if os.environ.get(ENVIRONMENT_PREFIX + name)
     ]
@@ -184,14 +192,14 @@ def _format_restored(restored: RestoredHome) -> Iterator[str]:
     rows = format_count(sum(manifest.rows.values()), "row")
     files = format_count(len(manifest.files), "file")
     revision = f"revision {store_open.HEAD_REVISION}{before}"
-    yield f"The home {restored.home} is there: {rows} and {files}, {revision}."
+    yield f"Restored {restored.home}: {rows}, {files}, {revision}."
     if reset.claims or reset.deliveries:
         runs = format_count(reset.claims, "run")
         deliveries = format_count(reset.deliveries, "delivery", "deliveries")
-        yield f"{runs} and {deliveries} that were under way are not any more."
+        yield f"Ended {runs} and {deliveries} that were in progress in the backup."
     if reset.keys:
-        yield f"{format_count(reset.keys, 'key')} of that time open nothing any more."
+        yield f"Revoked {format_count(reset.keys, 'API key')}."
     if not manifest.with_workspace:
-        yield "The agents' workspaces are not in the backup: the settings name the old one."
-    yield "Nothing goes out of it, and no schedule or heartbeat is due, before you release it."
+        yield "The backup has no workspaces: the settings refer to the old workspace."
+    yield "The home is on hold: no responses, schedules or heartbeats until you release it."
     yield f"Next: BULLPEN_HOME={shlex.quote(str(restored.home))} bullpen db release --dry-run"

@@ -78,8 +78,8 @@ def translate_connect_error(error: psycopg.Error, url: URL) -> StoreError | Conf
     if found := re.search(r'role "(.+)" does not exist', reason):
         return StoreUnavailable(
             f"user {found[1]!r} does not exist on {place}",
-            hint=f"Create it with `{_command('createuser', url, found[1], admin=True)}`, or correct "
-            "the setting `database_url`.",
+            hint=f"Create it with `{_command('createuser', url, found[1], admin=True)}`, "
+            "or correct the setting `database_url`.",
         )
     user = f"user {url.username!r}" if url.username else "this user"
     if "authentication failed" in reason:

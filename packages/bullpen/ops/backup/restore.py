@@ -1,7 +1,7 @@
-"""Restore: a new home made of a backup, on hold until its owner releases it.
+"""Restore: create a new home from a backup, on hold until its owner releases it.
 
-What the home would say and do may have been said and done since the backup was made, so nothing is
-sent and nothing comes due in it before that.
+Responses in the backup may have been delivered since, and schedules may have fired. So a restored
+home delivers nothing and starts no schedule until then.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ UTF8_BOM = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True)
 class ResetCounts:
-    """How much runtime state was ended."""
+    """The amounts of runtime state that were reset."""
 
     claims: int
     """Claims whose messages are pending again."""
@@ -103,12 +103,12 @@ class RestoredHome:
     manifest: Manifest
     forgotten: ResetCounts
     settings_valid: bool
-    """False if settings.toml of the backup could not be read, and was set aside."""
+    """False if settings.toml of the backup was invalid, and was renamed."""
 
 
 @dataclass(frozen=True, slots=True)
 class _RuntimeReset:
-    """What changes in the restored data."""
+    """The changes to the restored data."""
 
     reason: str
     moved: list[PathRewrite]
@@ -129,14 +129,14 @@ def restore(
     keep_keys: bool = False,
     tell: ProgressCallback = ignore_progress,
 ) -> RestoredHome:
-    """Make a new home of a backup; with a URL, the data go to that empty PostgreSQL database."""
+    """Create a new home from a backup; with a URL, in that empty PostgreSQL database."""
     home = home.expanduser().absolute()
     _check_url(database_url)
     _check_empty(home)
-    with translate_disk_errors("the home cannot be made"):
+    with translate_disk_errors("cannot write the new home"):
         home.parent.mkdir(parents=True, exist_ok=True)
         with staging_directory(home.parent) as here, open_backup(backup, here) as contents:
-            open.check_revision(read_manifest(contents).revision, "the backup is of")
+            open.check_revision(read_manifest(contents).revision, "the backup has")
             manifest = read_verified_manifest(contents, tell)
             new = here / "home"
             new.mkdir(PRIVATE_DIRECTORY_MODE)
@@ -161,12 +161,12 @@ def restore(
 
 
 def _copy_files(contents: Path, new: Path, manifest: Manifest, tell: ProgressCallback) -> None:
-    """Copy every file but the database and the settings, and make the links."""
+    """Copy every file except the database and the settings, and create the links."""
     for each in manifest.directories:
         (new / each).mkdir(PRIVATE_DIRECTORY_MODE, parents=True, exist_ok=True)
     for place, entry in enumerate(manifest.files):
         if entry.path not in (DATABASE_FILE, SETTINGS_FILE):
-            tell("files", place, len(manifest.files))
+            tell("copying files", place, len(manifest.files))
             _copy(contents / entry.path, new / entry.path, entry.executable)
     for link in manifest.links:
         (new / link.path).symlink_to(link.target)
@@ -185,7 +185,7 @@ def _copy(source: Path, target: Path, executable: bool = False) -> None:
 def _restore_sqlite(
     contents: Path, new: Path, reset: _RuntimeReset, tell: ProgressCallback
 ) -> ResetCounts:
-    tell("the database", 0, 0)
+    tell("copying the database", 0, 0)
     _copy(contents / DATABASE_FILE, new / DATABASE_FILE)
     with closing(open_store(Settings(home=new), check=False)) as store:
         migrate.upgrade(store)
@@ -204,7 +204,7 @@ def _restore_postgres(
     reset: _RuntimeReset,
     tell: ProgressCallback,
 ) -> ResetCounts:
-    """Fill the database in one transaction, so that it is never half filled."""
+    """Fill the database in one transaction, so that it is never incomplete."""
     with (
         closing(open_store(Settings(home=new, database_url=url), check=False)) as store,
         closing(sqlite3.connect(contents / DATABASE_FILE)) as source,
@@ -212,7 +212,7 @@ def _restore_postgres(
     ):
         if inspect(connection).get_table_names():
             raise InTheWay(
-                "the database that was given is not empty", hint="Give an empty one by its URL."
+                "the database of --database-url is not empty", hint="Create an empty database."
             )
         migrate.upgrade_connection(connection, manifest.revision)
         driver = connection.connection.driver_connection
@@ -252,11 +252,11 @@ def _check_url(url: str) -> None:
 
 def _check_empty(home: Path) -> None:
     if home.is_symlink() or (home.exists() and not home.is_dir()):
-        raise InTheWay(f"{home} is no directory", hint="Give a new one.")
+        raise InTheWay(f"{home} is not a directory", hint="Give a new directory.")
     if home.is_dir() and next(home.iterdir(), None) is not None:
         raise InTheWay(
-            f"{home} is there already, and not empty; nothing is restored in place",
-            hint="Give a new directory, and look what is in it before you let it go.",
+            f"directory {home} is not empty",
+            hint="Give a new directory: a backup is never restored over existing data.",
         )
 
 
@@ -273,7 +273,7 @@ JOB_HOLDERS: Statement[tuple[str]] = Statement(
     lambda: select(SYSTEM_AGENTS.c.holder).where(SYSTEM_AGENTS.c.holder.is_not(None)).distinct()
 )
 DELETE_WORKERS: Statement[None] = Statement(lambda: delete(WORKERS))
-# Unused login links are in no list of keys; they end within minutes.
+# Unused login links are not in the list of keys; they expire within minutes.
 REVOKE_LOGIN_LINKS: Statement[None] = Statement(
     lambda: (
         update(API_KEYS).where(API_KEYS.c.revoked_at.is_(None)).values(revoked_at=bindparam("now"))
@@ -316,7 +316,7 @@ REWRITE_AGENT_DIRECTORY: Statement[None] = Statement(
 
 
 def path_rewrites(manifest: Manifest, home: Path) -> list[PathRewrite]:
-    """The directories of the backup, as rows may name them."""
+    """Return the replacements for the directories of the old home in rows."""
     found = [PathRewrite(f"{old}/{FILES}/", f"{home}/{FILES}/") for old in manifest.homes]
     if manifest.with_workspace:
         found += [PathRewrite(f"{old}/", f"{home}/{WORKSPACE}/") for old in manifest.workspaces]
@@ -324,7 +324,7 @@ def path_rewrites(manifest: Manifest, home: Path) -> list[PathRewrite]:
 
 
 def rewrite_paths(tx: Transaction, moved: list[PathRewrite]) -> None:
-    """Replace the directories in rows; message texts stay as they are."""
+    """Replace the directories in rows; message texts are unchanged."""
     for table in whole_schema().tables.values():
         if "files" in table.c:
             for each in moved:
@@ -343,15 +343,15 @@ def _rewrite_file_lists(table: Table) -> Statement[None]:
 
 
 def _json_prefix(path: str) -> str:
-    """The path as the beginning of a string in a JSON list."""
+    """Return the path as the beginning of a string in a JSON list."""
     return json.dumps(path)[:-1]
 
 
 def restore_settings(backup: Path, home: Path, given: dict[str, str]) -> bool:
-    """Write the settings with these values, without those that are empty; false if invalid.
+    """Write the settings with these values, without the empty ones; false if the file is invalid.
 
-    The database of the old home is never kept, because it may be in use. A file that is not TOML is
-    set aside.
+    The old home's database URL is never kept, because that database may be in use. An invalid file
+    is renamed.
     """
     try:
         data = (backup / SETTINGS_FILE).read_bytes().removeprefix(UTF8_BOM)
