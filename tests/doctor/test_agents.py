@@ -72,7 +72,9 @@ def test_an_agent_that_works_where_everything_is(bullpen: Bullpen) -> None:
         hire(store, "wide", directory=str(person))
         assert "@wide" in found(bullpen, "agent.workspace_is_home", "warning")
         hire(store, "widest", directory="/tmp")
-    assert "@widest (/tmp, where Bullpen's" in found(bullpen, "agent.workspace_is_home", "critical")
+    assert "@widest (/tmp, which contains Bullpen's" in found(
+        bullpen, "agent.workspace_is_home", "critical"
+    )
 
 
 def test_a_workspace_that_holds_the_home(bullpen: Bullpen) -> None:
@@ -207,7 +209,7 @@ def test_an_account_that_cannot_pass_to_the_workspace_or_can_enter_the_home(
     with store_of(bullpen) as store:
         hire(store, "boxed", sandbox=Sandbox.USER)
     text = found(bullpen, "agent.sandbox_broken", "warning", **account)
-    assert "nobody may not pass" in text
+    assert "nobody may not enter" in text
     place = Path(tempfile.mkdtemp())
     try:
         place.chmod(0o711)

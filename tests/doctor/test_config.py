@@ -11,7 +11,7 @@ import pytest
 from bullpen.core.clock import DAY, SystemClock
 from bullpen.core.registry import CHANNELS, PROVIDERS
 from bullpen.ops.backup.create import Backup, record_last_backup
-from bullpen.ops.doctor import agents, providers
+from bullpen.ops.doctor import plugins
 from tests.cli.command import Bullpen
 from tests.conformance.verbs import hire
 from tests.doctor.examined import checks, fine, found, look_at, seen, settings_of, store_of
@@ -91,7 +91,7 @@ def test_a_package_that_may_become_another(
     if origin is not None:
         (package / "direct_url.json").write_text(json.dumps(origin))
     monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
-    said = look_at(bullpen, agents.unpinned)
+    said = look_at(bullpen, plugins.unpinned)
     assert (said.state == "found") is loose
     assert ("shouting" in said.text) is loose
 
@@ -103,7 +103,7 @@ def test_a_package_whose_provider_or_channel_cannot_be_used(
     monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
     install(tmp_path, "shout", PROVIDERS.group, {"shout": "shout:P", "echo": "shout:P"}, "P = 7")
     install(tmp_path, "mule", CHANNELS.group, {"mule": "mule:CHANNEL"}, "import nonesuch")
-    said = look_at(bullpen, providers.broken_entry)
+    said = look_at(bullpen, plugins.broken)
     assert (said.state, said.severity) == ("found", "warning")
     for each in (
         "the provider shout of the package shout: it is no ProviderInfo",
@@ -111,6 +111,28 @@ def test_a_package_whose_provider_or_channel_cannot_be_used(
         "the channel mule of the package mule: it cannot be loaded",
     ):
         assert each in said.text
+
+
+def test_a_plugin_that_is_not_python(bullpen: Bullpen) -> None:
+    directory = bullpen.home / "plugins"
+    directory.mkdir(mode=0o700)
+    (directory / "shout.py").write_text("def transform_outgoing(text, about) return text")
+    text = found(bullpen, "plugin.broken", "warning")
+    assert "plugins/shout.py, line 1: " in text
+
+
+def test_a_plugin_that_the_processor_could_not_load(bullpen: Bullpen) -> None:
+    directory = bullpen.home / "plugins"
+    directory.mkdir(mode=0o700)
+    (directory / "shout.py").write_text("import nonesuch")
+    fine(bullpen, "plugin.broken")  # no processor has tried
+    assert bullpen("up").status == 0
+    text = found(bullpen, "plugin.broken", "warning")
+    assert "shout" in text
+    assert "No module named 'nonesuch'" in text
+    (directory / "shout.py").write_text("")
+    assert bullpen("restart", "processor").status == 0
+    fine(bullpen, "plugin.broken")
 
 
 def test_a_home_that_was_never_backed_up(on_both: Bullpen) -> None:

@@ -26,7 +26,7 @@ def mode(path: Path) -> int:
 def test_a_home_that_leads_nowhere(empty: Bullpen) -> None:
     home = empty.home / "link"
     home.symlink_to(empty.home / "disk" / "that" / "is" / "away")
-    assert "no directory" in found(Bullpen(home, empty.environ), "fs.home_missing", "critical")
+    assert "not a directory" in found(Bullpen(home, empty.environ), "fs.home_missing", "critical")
 
 
 @pytest.mark.parametrize("rights", [0o755, 0o750, 0o711])
@@ -116,7 +116,7 @@ def test_a_link_to_what_somebody_else_decides(bullpen: Bullpen) -> None:
     elsewhere.touch()
     os.chown(elsewhere, NOBODY, NOBODY)
     (bullpen.home / "settings.toml").symlink_to(elsewhere)
-    assert "others can change" in found(bullpen, "fs.config_symlink", "critical")
+    assert "other users can change" in found(bullpen, "fs.config_symlink", "critical")
 
 
 @pytest.mark.parametrize(

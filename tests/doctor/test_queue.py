@@ -7,9 +7,10 @@ from sqlalchemy import update
 from bullpen.core.background import register_worker
 from bullpen.core.clock import DAY, HOUR, MINUTE, SystemClock
 from bullpen.core.maintenance.jobs import JOBS
-from bullpen.core.message import ErrorKind
+from bullpen.core.message import Answer, ErrorKind
 from bullpen.core.models import SYSTEM_AGENTS
 from bullpen.core.outbox.hold import begin_hold
+from bullpen.core.outbox.write import send_to_person
 from bullpen.core.queue.lanes import pause_lane
 from bullpen.core.queue.manage import hold
 from tests.cli.command import Bullpen
@@ -51,7 +52,7 @@ def test_messages_that_died_today_are_a_warning_and_old_ones_are_to_know(
         hire(store)
         send(store)
         failed(store, take(store).token, ErrorKind.PERMANENT)
-    assert "1 messages are dead, 0 of them" in found(on_both, "queue.dead_letters", "info")
+    assert "1 message is dead, 0 of them" in found(on_both, "queue.dead_letters", "info")
     with store_of(on_both) as store:
         send(store)
         failed(store, take(store).token, ErrorKind.PERMANENT)
@@ -63,7 +64,7 @@ def test_messages_that_wait_for_a_person(on_both: Bullpen) -> None:
     with store_of(on_both) as store:
         hire(store)
         do(store, hold, send(store), "it costs too much")
-    assert "1 messages" in found(on_both, "queue.held", "info")
+    assert "1 message needs approval" in found(on_both, "queue.held", "info")
 
 
 def test_an_agent_that_is_paused(on_both: Bullpen) -> None:
@@ -73,7 +74,7 @@ def test_an_agent_that_is_paused(on_both: Bullpen) -> None:
         do(store, pause_lane, "coder", "not logged in")
         assert "not logged in" in found(on_both, "queue.lane_paused", "info")
         send(store)
-    assert "1 messages" in found(on_both, "queue.lane_paused", "warning")
+    assert "1 pending message" in found(on_both, "queue.lane_paused", "warning")
 
 
 def test_messages_that_nobody_is_there_to_answer(on_both: Bullpen) -> None:
@@ -91,6 +92,30 @@ def test_messages_for_workers_outside_wait_for_no_processor(on_both: Bullpen) ->
         hire(store, provider="http")
         send(store)
     fine(on_both, "queue.unattended")
+
+
+def test_messages_for_an_http_agent_whose_worker_does_not_run(on_both: Bullpen) -> None:
+    with store_of(on_both, FakeClock(now() - 9 * MINUTE)) as store:
+        hire(store, provider="http")
+        fine(on_both, "queue.no_worker")
+        send(store)
+    text = found(on_both, "queue.no_worker", "warning")
+    assert "1 message is pending for @coder" in text
+    assert "9 minutes" in text
+    with store_of(on_both) as store:
+        send(store)
+        take(store, "coder")
+    fine(on_both, "queue.no_worker")
+
+
+def test_responses_and_addresses_on_a_channel_that_no_client_serves(on_both: Bullpen) -> None:
+    fine(on_both, "channel.no_client")
+    with store_of(on_both) as store:
+        do(store, send_to_person, Answer(message="hi"), channel="telegram", sender="ann")
+    text = found(on_both, "channel.no_client", "warning")
+    assert "telegram (used by 1 pending response)" in text
+    owner = found(on_both, "channel.no_client", "warning", BULLPEN_OWNER_CHANNEL="slack")
+    assert "slack (used by the owner's address)" in owner
 
 
 def test_a_loop_that_fails_or_is_not_run(on_both: Bullpen) -> None:
@@ -114,7 +139,7 @@ def test_a_loop_that_fails_or_is_not_run(on_both: Bullpen) -> None:
             connection.execute(update(SYSTEM_AGENTS).values(late))
         fine(on_both, "queue.upkeep")  # for no scheduler runs, which is said elsewhere
         do(store, register_worker, "scheduler")
-    assert "60 minutes ago" in found(on_both, "queue.upkeep", "warning")
+    assert "overdue for 60 minutes" in found(on_both, "queue.upkeep", "warning")
 
 
 def test_a_store_in_which_nothing_goes_out(on_both: Bullpen) -> None:

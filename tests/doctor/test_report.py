@@ -132,7 +132,7 @@ def test_a_check_that_hangs_or_fails_keeps_no_other_from_being_made(bullpen: Bul
     assert by_id["test.finds"].state is CheckState.FOUND
     assert by_id["test.hangs"].state is CheckState.UNKNOWN
     assert "0.3 s" in by_id["test.hangs"].text
-    assert by_id["test.fails"].text == "it cannot be told: RuntimeError: with [hidden]"
+    assert by_id["test.fails"].text == "the check failed: RuntimeError: with [hidden]"
 
 
 def test_it_takes_less_than_three_seconds(bullpen: Bullpen) -> None:
@@ -180,8 +180,8 @@ def test_the_worst_is_said_first(bullpen: Bullpen) -> None:
     out = bullpen("doctor").out
     places = [out.index(word) for word in ("fs.home_perms", "agent.skip_perm", "service.superv")]
     assert places == sorted(places)
-    assert "Fine: " in out
-    assert "--fix puts 2 right" in out
+    assert "OK: " in out
+    assert "To fix 2 problems, run: bullpen doctor --fix" in out
 
 
 def test_what_is_fixed_is_said_before_and_nothing_is_done_without_a_word(

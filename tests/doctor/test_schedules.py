@@ -33,7 +33,7 @@ def test_schedules_that_nobody_fires(on_both: Bullpen) -> None:
     with store_of(on_both) as store:
         with store.engine.begin() as connection:
             connection.execute(update(SCHEDULES).values(due_at=SystemClock().now() - HOUR))
-        assert "for 60 minutes" in found(on_both, "schedule.late", "warning")
+        assert "by up to 60 minutes" in found(on_both, "schedule.late", "warning")
         do(store, begin_hold, "restored")
     assert seen(on_both, "schedule.late")["state"] == "skipped"
 

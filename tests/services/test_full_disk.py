@@ -130,7 +130,7 @@ def test_a_log_without_room_drops_lines_and_tells_how_many(tmp_path: Path) -> No
     handler.emit(records[3])
     lines = path.read_text().splitlines()
     assert (lines[0], lines[-1]) == ("line 0", "line 3")
-    assert "2 pieces of this log are lost" in lines[1]
+    assert "lost 2 records of this log" in lines[1]
     for _ in range(20):
         handler.emit(Record(b"x" * 30 + b"\n"))
     assert path.stat().st_size < 200

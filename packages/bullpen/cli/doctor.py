@@ -1,4 +1,4 @@
-"""bullpen doctor: run the checks, print the report and fix what can be fixed."""
+"""bullpen doctor: run the checks, print the report and fix problems."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from click.shell_completion import CompletionItem
 
 from bullpen.cli.command import Result, command
 from bullpen.cli.options import dry_run, yes
-from bullpen.cli.output import confirm, echo, join, style
+from bullpen.cli.output import confirm, echo, format_count, join, style
 from bullpen.cli.probe import probe
 from bullpen.core.clock import Clock, SystemClock
 from bullpen.core.errors import BullpenError
@@ -37,6 +37,7 @@ GROUP_NAMES = {
     "service": "Services",
     "net": "Network",
     "queue": "Queue",
+    "channel": "Channels",
     "provider": "Providers",
     "agent": "Agents",
     "budget": "Budget",
@@ -53,7 +54,7 @@ MIN_COLUMNS = 40
 
 
 class DoctorRun:
-    """Runs checks on the installation that the environment names."""
+    """Runs checks on the installation of this environment."""
 
     def __init__(
         self,
@@ -69,7 +70,7 @@ class DoctorRun:
         self._installation: Installation | None = None
 
     def run(self) -> list[Finding]:
-        """Run the checks; the findings are in the order of the catalogue."""
+        """Run the checks; the findings are in the order of the checks."""
         self.close()
         settings, problems = load_lenient(self._environ)
         quick = replace(settings, busy_seconds=BUSY_SECONDS)
@@ -97,39 +98,39 @@ class DoctorRun:
         if not (self._deep and sys.stderr.isatty()):
             yield from findings
             return
-        from rich.console import Console  # only here: the command line begins without
+        from rich.console import Console  # imported here, because it is slow to load
         from rich.progress import track
 
         count = len(self._checks)
         console = Console(stderr=True)
-        yield from track(findings, "Looking", total=count, console=console, transient=True)
+        yield from track(findings, "Checking", total=count, console=console, transient=True)
 
 
 def _probe_error(settings: Settings, provider: str, model: str) -> str:
-    """Why the provider did not answer; empty if it did."""
+    """The reason why the provider did not answer; empty if it did."""
     result = probe(settings, provider, model)
     return "" if result.ok else f"{result.error} ({result.kind})"
 
 
 @dataclass(frozen=True, slots=True)
 class FixResult:
-    """What a fix did, or why it failed."""
+    """The result of a fix."""
 
     id: str
     steps: tuple[str, ...]
     said: str = ""
-    """A detail, such as where a backup is."""
+    """An extra detail, such as the path of a backup."""
     error: str = ""
 
 
 def fixable(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings that can be fixed."""
+    """The findings that have a fix."""
     return [each for each in findings if each.state is CheckState.FOUND and each.fix is not None]
 
 
 def print_plan(findings: Sequence[Finding]) -> None:
     """Print the steps of the fixes to standard error."""
-    echo("This can be put right:", err=True)
+    echo(f"{format_count(len(findings), 'problem')} can be fixed:", err=True)
     for each in findings:
         assert each.fix is not None
         for step in each.fix.steps:
@@ -137,14 +138,14 @@ def print_plan(findings: Sequence[Finding]) -> None:
 
 
 def apply_fixes(findings: Sequence[Finding]) -> list[FixResult]:
-    """Apply the fixes one after the other; one that fails does not stop the others."""
+    """Apply the fixes in order; a failed fix does not stop the others."""
     fixed = []
     for each in findings:
         done = _apply(each)
         fixed.append(done)
-        said = f"could not be put right: {done.error}" if done.error else "is put right"
         more = f" ({done.said})" if done.said else ""
-        echo(f"{each.id} {said}{more}", err=True)
+        said = f"Could not fix {each.id}: {done.error}" if done.error else f"Fixed {each.id}{more}."
+        echo(said, err=True)
     return fixed
 
 
@@ -192,14 +193,14 @@ def exit_status(findings: Iterable[Finding], fixed: Iterable[FixResult] = ()) ->
 
 
 def rank(finding: Finding) -> str:
-    """The severity, or `unknown`; empty if the check passed."""
+    """The severity, or `unknown`; empty if the check passed or was skipped."""
     if finding.state is CheckState.UNKNOWN:
         return "unknown"
     return finding.severity.value if finding.state is CheckState.FOUND else ""
 
 
 def print_report(findings: Sequence[Finding], *, offer: bool) -> None:
-    """Print the problems, the worst first, and the groups that are fine in one line."""
+    """Print the problems, the worst first, and the groups without problems in one line."""
     shown = [each for each in findings if each.state is CheckState.FOUND]
     by_group: dict[str, list[Finding]] = {}
     for each in shown:
@@ -212,7 +213,7 @@ def print_report(findings: Sequence[Finding], *, offer: bool) -> None:
     bad = {each.group for each in findings if rank(each)}
     fine = dict.fromkeys(each.group for each in findings if each.group not in bad)
     if fine:
-        for line in _wrapped(f"Fine: {', '.join(GROUP_NAMES.get(each, each) for each in fine)}", 0):
+        for line in _wrapped(f"OK: {', '.join(GROUP_NAMES.get(each, each) for each in fine)}", 0):
             echo(style(line, fg="green"))
     for line in _wrapped(_summary(findings, offer), 0):
         echo(line)
@@ -227,7 +228,7 @@ def _show_unknown(findings: Sequence[Finding]) -> None:
     for each in findings:
         by_text.setdefault(each.text, []).append(each.id)
     if by_text:
-        echo(style("Not known", bold=True))
+        echo(style("Unknown", bold=True))
     for text, ids in by_text.items():
         _show("unknown", f"{text}: {', '.join(ids)}", "")
 
@@ -246,7 +247,7 @@ def _show(kind: str, text: str, remedy: str) -> None:
 
 
 def _wrapped(text: str, indent: int) -> list[str]:
-    """The text wrapped to the terminal; one line for a pipe."""
+    """The text wrapped to the terminal; a single line in a pipe."""
     line = " ".join(text.split())
     if not sys.stdout.isatty():
         return [line]
@@ -256,16 +257,20 @@ def _wrapped(text: str, indent: int) -> list[str]:
 
 def _summary(findings: Sequence[Finding], offer: bool) -> str:
     counts = _counts(findings)
-    words = {
-        "critical": "critical",
-        "warning": "to be warned of",
-        "unknown": "not known",
-        "info": "to know",
+    nouns = {
+        "critical": ("critical", "critical"),
+        "warning": ("warning", "warnings"),
+        "unknown": ("unknown", "unknown"),
+        "info": ("notice", "notices"),
     }
-    shown = [f"{counts[name]} {word}" for name, word in words.items() if counts[name]]
-    text = f"{', '.join(shown) or 'Nothing is wrong'}; {counts['ok']} fine"
+    shown = [
+        format_count(counts[name], one, many) for name, (one, many) in nouns.items() if counts[name]
+    ]
+    text = ", ".join([*(shown or ["No problems"]), f"{counts['ok']} ok"])
     count = sum(each.fix is not None for each in findings)
-    return text + (f". bullpen doctor --fix puts {count} right" if offer and count else "")
+    if not (offer and count):
+        return text
+    return f"{text}. To fix {format_count(count, 'problem')}, run: bullpen doctor --fix"
 
 
 def _counts(findings: Iterable[Finding]) -> dict[str, int]:
@@ -276,7 +281,7 @@ def _counts(findings: Iterable[Finding]) -> dict[str, int]:
 
 
 def list_checks(checks: Sequence[Check]) -> Result:
-    """What is checked."""
+    """The list of checks."""
     names = ("id", "severity", "about", "deep")
     document = [
         dict(zip(names, (each.id, each.severity.value, each.about, each.deep), strict=True))
@@ -299,17 +304,17 @@ def _complete(_: click.Context, __: click.Parameter, incomplete: str) -> list[Co
     ]
 
 
-@command(people_only="look into this installation")
-@click.option("--fix", is_flag=True, help="Put right what can be: say what, ask, and do it.")
-@click.option("--deep", is_flag=True, help="Look at all of the database, and ask each provider.")
+@command(people_only="examine this installation")
+@click.option("--fix", is_flag=True, help="Fix problems, after a confirmation.")
+@click.option("--deep", is_flag=True, help="Check the whole database, and call each provider.")
 @click.option(
     "--only",
     multiple=True,
     metavar="ID",
     shell_complete=_complete,
-    help="This check, or all whose ids begin so, as db; may be given again.",
+    help="Only this check or group, such as db. Repeatable.",
 )
-@click.option("--list", "listed", is_flag=True, help="List the checks, and make none.")
+@click.option("--list", "listed", is_flag=True, help="List the checks without running them.")
 @dry_run
 @yes
 def doctor(
@@ -321,9 +326,10 @@ def doctor(
     dry_run: bool,
     yes: bool,
 ) -> Result:
-    """Look at everything, and say what is wrong and what to do. Nothing is changed without --fix.
+    """Find problems of this installation and fix them.
 
-    The exit status is 0 if all is well, 3 with warnings, 1 if something is critical.
+    Nothing is changed without --fix. The exit status is 0 without problems, 3 with warnings and
+    1 if a problem is critical.
 
     \b
     Examples:
@@ -335,9 +341,9 @@ def doctor(
     checks = select_checks(only)
     for each in only:
         if not select_checks([each]):
-            raise click.UsageError(f"There is no check {each!r}. `bullpen doctor --list` has all.")
+            raise click.UsageError(f"check {each!r} does not exist; see `bullpen doctor --list`")
     if (dry_run or yes) and not fix:
-        raise click.UsageError("--dry-run and --yes go with --fix.")
+        raise click.UsageError("--dry-run and --yes require --fix")
     if listed:
         return list_checks(checks)
     examination = DoctorRun(os.environ, checks, deep)
@@ -348,8 +354,7 @@ def doctor(
         if fixes:
             print_plan(fixes)
         if fixes and not dry_run:
-            which = "this" if len(fixes) == 1 else f"these {len(fixes)}"
-            confirm(f"Put right {which}", yes, many=True)
+            confirm(f"Fix {format_count(len(fixes), 'problem')}", yes, many=True)
             fixed = apply_fixes(fixes)
             findings = examination.run()
     finally:

@@ -1,4 +1,4 @@
-"""The vocabulary of the doctor: checks, and the problems and verdicts that they give."""
+"""What the doctor's checks are made of: checks, problems, verdicts and findings."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Severity(StrEnum):
     CRITICAL = "critical"
     """Something does not work, or is open to others."""
     WARNING = "warning"
-    """It works now, and will do harm."""
+    """It works now, and will cause harm later."""
     INFO = "info"
-    """Good to know."""
+    """A notice; nothing is broken."""
 
 
 class CheckState(StrEnum):
@@ -29,10 +29,10 @@ class CheckState(StrEnum):
 
     FOUND = "found"
     UNKNOWN = "unknown"
-    """The check could not be made."""
+    """The check could not be run."""
     OK = "ok"
     SKIPPED = "skipped"
-    """There is nothing here to check."""
+    """The check does not apply to this installation."""
 
 
 class Needs(IntEnum):
@@ -40,9 +40,9 @@ class Needs(IntEnum):
 
     NOTHING = 0
     DATABASE = 1
-    """A database that answers."""
+    """A database that can be reached."""
     SCHEMA = 2
-    """A database at this version's revision."""
+    """A database with this version's schema."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,26 +50,26 @@ class Fix:
     """How a problem is fixed."""
 
     steps: tuple[str, ...]
-    """What is done, one line each, as a person would type it."""
+    """The steps, one line each, as a person would type them."""
     apply: Callable[[], str | None]
-    """Fixes it; gives what else to report, such as the path of a backup."""
+    """Fixes the problem; returns an extra detail to report, such as the path of a backup."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """What is wrong, and what to do about it."""
+    """A problem and its remedy."""
 
     text: str
     remedy: str
-    """What to type, or what to do."""
+    """A command to run, or an instruction."""
     severity: Severity | None = None
-    """If it differs from the severity of the check."""
+    """The severity, if it differs from the check's."""
     fix: Fix | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """No problem was found, or the check could not be made."""
+    """No problem was found, or the check could not be run."""
 
     state: CheckState = CheckState.OK
     text: str = ""
@@ -83,13 +83,13 @@ class Check:
     """One check, by its stable id."""
 
     id: str
-    """`group.name`. It never changes, because scripts use it."""
+    """`group.name`. It never changes, because scripts rely on it."""
     severity: Severity
     about: str
     run: CheckFunction
     needs: Needs = Needs.NOTHING
     deep: bool = False
-    """Made only with --deep, because it takes long or costs money."""
+    """Run only with --deep, because it takes long or costs money."""
     seconds: float = CHECK_SECONDS
 
     @property
@@ -100,7 +100,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """The outcome of one check, as it is reported."""
+    """The reported outcome of one check."""
 
     id: str
     severity: Severity
@@ -119,12 +119,12 @@ PASSED = Verdict()
 
 
 def skipped(text: str) -> Verdict:
-    """The verdict if there is nothing here to check."""
+    """The verdict of a check that does not apply."""
     return Verdict(CheckState.SKIPPED, text)
 
 
 def unknown(text: str) -> Verdict:
-    """The verdict if the check could not be made."""
+    """The verdict of a check that could not be run."""
     return Verdict(CheckState.UNKNOWN, text)
 
 
@@ -136,7 +136,7 @@ def check(
     deep: bool = False,
     seconds: float = CHECK_SECONDS,
 ) -> Callable[[CheckFunction], Check]:
-    """Make a check of a function, whose docstring names the problem that it looks for."""
+    """Turn a function into a check; its docstring names the problem."""
 
     def decorate(function: CheckFunction) -> Check:
         return Check(

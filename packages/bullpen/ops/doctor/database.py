@@ -17,6 +17,7 @@ from bullpen.core.models import AGENTS
 from bullpen.core.store import open
 from bullpen.core.store.sqlite import SqliteStore, translate_error
 from bullpen.core.store.statement import Statement
+from bullpen.core.text import format_count
 from bullpen.ops.backup.create import last_backup
 from bullpen.ops.doctor.check import (
     PASSED,
@@ -41,7 +42,7 @@ BACKUP_COMMAND = "bullpen db backup"
 
 @check("backup.none", Severity.WARNING, Needs.SCHEMA)
 def no_backup(installation: Installation) -> Problem | Verdict:
-    """There is no backup; a warning once there is a week's work to lose."""
+    """There is no backup; a warning after the first week."""
     if last_backup(installation.settings) is not None:
         return PASSED
     with installation.store.read() as tx:
@@ -68,15 +69,15 @@ def backup_stale(installation: Installation) -> Problem | Verdict:
 
 @check("backup.gone", Severity.INFO)
 def backup_gone(installation: Installation) -> Problem | Verdict:
-    """The last backup does not lie any more where it was written."""
+    """The last backup is no longer at its path."""
     last = last_backup(installation.settings)
     if last is None:
         return skipped("there is none")
     if last.there:
         return PASSED
     return Problem(
-        text=f"the last backup is not at {last.path} any more",
-        remedy=f"Connect the disk that it is on, or make another: {BACKUP_COMMAND}",
+        text=f"the last backup is no longer at {last.path}",
+        remedy=f"Connect its disk, or make another backup: {BACKUP_COMMAND}",
     )
 
 
@@ -124,7 +125,7 @@ def long_readers(file: Path) -> list[int]:
             time.sleep(SAMPLE_SECONDS)
         try:
             seen = shared_lock_holders(LOCK_TABLE.read_text(), shm)
-        except FileNotFoundError:  # nobody has it open
+        except FileNotFoundError:  # no process has it open
             return []
         held = seen if held is None else held & seen
         if not held:
@@ -138,7 +139,7 @@ PROGRESS_STEPS = 10_000
 """SQLite's virtual machine steps between two looks at the clock."""
 MAX_DAMAGES = 3
 WAL_SIZE_FACTOR = 10
-"""A log of this multiple of `wal_bytes` means that the checkpoint job cannot keep up."""
+"""A log larger than this multiple of `wal_bytes` means that the checkpoint job cannot keep up."""
 LONG_TRANSACTION_MS = 60 * SECOND
 CHECKPOINT_WAIT_SECONDS = 5
 
@@ -157,7 +158,7 @@ CHECKSUMS = (
 
 @check("db.missing", Severity.INFO)
 def database_missing(installation: Installation) -> Problem | Verdict:
-    """There is no database yet, though there may have been one."""
+    """There is no database."""
     if not installation.database.missing:
         return PASSED
     if not installation.home.is_dir():
@@ -172,7 +173,7 @@ def database_missing(installation: Installation) -> Problem | Verdict:
     return Problem(
         text=f"there is no database at {installation.database.file}"
         + (", though Bullpen ran here before" if had else " yet"),
-        remedy="bullpen db restore, if it is lost; bullpen up makes a new one"
+        remedy="bullpen db restore, if it was lost; bullpen up creates a new one"
         if had
         else "bullpen up",
         severity=Severity.WARNING if had else Severity.INFO,
@@ -181,19 +182,19 @@ def database_missing(installation: Installation) -> Problem | Verdict:
 
 @check("db.unreachable", Severity.CRITICAL)
 def unreachable(installation: Installation) -> Problem | Verdict:
-    """The database does not answer, or what is there is none."""
+    """Cannot connect to the database, or the file is not a database."""
     error = installation.database.error
     if error is None:
         return PASSED
-    return Problem(text=str(error), remedy=error.hint or "Look at the database and its disk.")
+    return Problem(text=str(error), remedy=error.hint or "Check the database and its disk.")
 
 
 @check("db.schema", Severity.CRITICAL, Needs.DATABASE)
 def schema_revision(installation: Installation) -> Problem | Verdict:
-    """The database is of another version of Bullpen."""
+    """The database has the schema of another version of Bullpen."""
     found = installation.database.revision
     if found is None and open.is_known_database(installation.settings):
-        return Problem(text="the database is empty, and was not before", remedy=StoreMissing.hint)
+        return Problem(text="the database is now empty", remedy=StoreMissing.hint)
     if installation.database.current:
         return Verdict(text=f"revision {open.HEAD_REVISION}")
     try:
@@ -211,16 +212,16 @@ def _upgrade(installation: Installation) -> Fix:
         from bullpen.ops.backup.create import upgrade_database
 
         backup = upgrade_database(installation.store).backup
-        return None if backup is None else f"the database before: {backup}"
+        return None if backup is None else f"backup of the database before the upgrade: {backup}"
 
     return Fix(
-        steps=("bullpen db upgrade, with a backup before, in the home's backups",), apply=apply
+        steps=("bullpen db upgrade, after a backup to the home's backups directory",), apply=apply
     )
 
 
 @check("db.integrity", Severity.CRITICAL, Needs.DATABASE)
 def integrity(installation: Installation) -> Problem | Verdict:
-    """The database is damaged: a quick look, as far as it comes in a second."""
+    """The database is damaged (quick check, one second)."""
     store = installation.store
     if isinstance(store, SqliteStore):
         return _check_sqlite(store, "quick_check", QUICK_SECONDS)
@@ -228,34 +229,39 @@ def integrity(installation: Installation) -> Problem | Verdict:
         failures = tx.fetch(CHECKSUMS)
     if failures is not None and int(str(failures[0])) > 0:
         return Problem(
-            text=f"PostgreSQL read {failures[0]} damaged pages of this database",
-            remedy="Look at the server's log and disk; restore a backup.",
+            text=f"PostgreSQL found {format_count(int(str(failures[0])), 'damaged page')} in this"
+            " database",
+            remedy="Check the server's log and disk; restore a backup.",
         )
     return PASSED
 
 
 @check("db.integrity_full", Severity.CRITICAL, Needs.DATABASE, deep=True, seconds=DEEP_SECONDS)
 def integrity_full(installation: Installation) -> Problem | Verdict:
-    """The database is damaged: every page, every index, every row."""
+    """The database is damaged (full check of pages, indexes and rows)."""
     store = installation.store
     if not isinstance(store, SqliteStore):
-        return skipped("PostgreSQL has tools of its own: pg_amcheck")
+        return skipped("on PostgreSQL use pg_amcheck")
     return _check_sqlite(store, "integrity_check", DEEP_SECONDS - 1)
 
 
 @check("db.drift", Severity.WARNING, Needs.SCHEMA, deep=True, seconds=60)
 def drift(installation: Installation) -> Problem | Verdict:
-    """The tables are not those that this version made."""
+    """The tables differ from this version's schema."""
     from bullpen.core.store import migrate  # only here: Alembic takes long to load
 
     found = migrate.differences(installation.store)
     if not found:
         return PASSED
-    return Problem(text=f"{len(found)} differences, as {found[0][:200]}", remedy="bullpen db check")
+    return Problem(
+        text=f"{format_count(len(found), 'difference')} from the schema, for example"
+        f" {found[0][:200]}",
+        remedy="bullpen db check",
+    )
 
 
 def find_damage(store: SqliteStore, what: str, seconds: float) -> str | None:
-    """What SQLite's check finds: nothing if all is well, None if it takes longer than this."""
+    """The damage that SQLite's check finds; empty without damage, None after the time limit."""
     deadline = time.monotonic() + seconds
     with closing(store.connect(query_only=True)) as connection:
         connection.set_progress_handler(lambda: time.monotonic() > deadline, PROGRESS_STEPS)
@@ -271,13 +277,13 @@ def find_damage(store: SqliteStore, what: str, seconds: float) -> str | None:
     return "" if said == ["ok"] else "; ".join(said)[:300]
 
 
-RESTORE = "bullpen down; keep the file aside; restore a backup: bullpen db restore"
+RESTORE = "bullpen down; move the file aside; restore a backup: bullpen db restore"
 
 
 def _check_sqlite(store: SqliteStore, what: str, seconds: float) -> Problem | Verdict:
     damage = find_damage(store, what, seconds)
     if damage is None:
-        return Verdict(CheckState.SKIPPED, "it is large: bullpen doctor --deep looks at all of it")
+        return Verdict(CheckState.SKIPPED, "the database is large: use bullpen doctor --deep")
     if not damage:
         return PASSED
     return Problem(text=f"the database is damaged: {damage}", remedy=RESTORE)
@@ -285,18 +291,18 @@ def _check_sqlite(store: SqliteStore, what: str, seconds: float) -> Problem | Ve
 
 @check("db.wal_size", Severity.WARNING, Needs.DATABASE)
 def wal_size(installation: Installation) -> Problem | Verdict:
-    """SQLite's write-ahead log has grown far over its limit."""
+    """SQLite's write-ahead log is far over its limit."""
     store = installation.store
     if not isinstance(store, SqliteStore):
-        return skipped("the database is no file")
+        return skipped("the database is on PostgreSQL")
     log = Path(f"{store.path}-wal")
     size = log.stat().st_size if log.exists() else 0
     if size <= WAL_SIZE_FACTOR * installation.settings.wal_bytes:
         return PASSED
     return Problem(
-        text=f"the write-ahead log has {size >> 20} MiB: nobody moves it into the database,"
-        " or a reader keeps it from being moved (db.oldest_reader)",
-        remedy="bullpen up, whose scheduler does; or bullpen doctor --fix",
+        text=f"the write-ahead log has {size >> 20} MiB: there are no checkpoints,"
+        " or a reader blocks them (db.oldest_reader)",
+        remedy="bullpen up starts the scheduler, which makes checkpoints; or: bullpen doctor --fix",
         fix=Fix(
             steps=(f"sqlite3 {store.path} 'PRAGMA wal_checkpoint(TRUNCATE)'",),
             apply=lambda: _checkpoint(store),
@@ -309,24 +315,24 @@ def _checkpoint(store: SqliteStore) -> None:
         connection.execute(f"PRAGMA busy_timeout = {CHECKPOINT_WAIT_SECONDS * SECOND}")
         busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     if busy:
-        raise StoreBusy("a reader keeps the log from being moved", hint="See db.oldest_reader.")
+        raise StoreBusy("a reader blocks the checkpoint", hint="See db.oldest_reader.")
 
 
 @check("db.oldest_reader", Severity.WARNING, Needs.DATABASE)
 def oldest_reader(installation: Installation) -> Problem | Verdict:
-    """Somebody holds a transaction open, so that the database cannot shrink its log."""
+    """A process holds a transaction open, so that the write-ahead log grows."""
     store = installation.store
     if not isinstance(store, SqliteStore):
         return _check_open_transactions(installation)
     if not LOCK_TABLE.exists():
-        return skipped("this system does not show who holds a lock")
+        return skipped("this system does not list the holders of locks")
     found = long_readers(store.path)
     if not found:
         return PASSED
     return Problem(
-        text=f"{', '.join(map(_process_name, found))} keeps a transaction open: "
-        "meanwhile the write-ahead log only grows",
-        remedy="Let it end its transaction, or end it.",
+        text=f"transaction held open by {', '.join(map(_process_name, found))}; "
+        "until it ends, the write-ahead log grows",
+        remedy="Wait until the transaction ends, or end the process.",
     )
 
 
@@ -334,7 +340,7 @@ def _process_name(pid: int) -> str:
     try:
         return f"{psutil.Process(pid).name()} (process {pid})"
     except (psutil.Error, ValueError):
-        return "a process that cannot be seen"
+        return "an unknown process"
 
 
 def _check_open_transactions(installation: Installation) -> Problem | Verdict:
@@ -345,9 +351,9 @@ def _check_open_transactions(installation: Installation) -> Problem | Verdict:
         return PASSED
     pid, name, state, age = old[0]
     return Problem(
-        text=f"{len(old)} transactions are open for over a minute, the oldest for"
-        f" {age // SECOND} s: {name or 'somebody'} (server process {pid}, {state})",
-        remedy=f"Let it end, or say in psql: SELECT pg_terminate_backend({pid})",
+        text=f"{format_count(len(old), 'transaction')} open for over a minute, the oldest for"
+        f" {age // SECOND} s: {name or 'unknown client'} (server process {pid}, {state})",
+        remedy=f"Wait until it ends, or run in psql: SELECT pg_terminate_backend({pid})",
     )
 
 

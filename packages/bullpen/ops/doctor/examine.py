@@ -1,4 +1,4 @@
-"""Run the checks of an installation, in parallel and each within its time limit."""
+"""Run the checks of an installation in parallel, each with a time limit."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from bullpen.ops.doctor import (
     home,
     machine,
     network,
+    plugins,
     providers,
     queue,
     secrets,
@@ -35,14 +36,15 @@ ALL_CHECKS: tuple[Check, ...] = (
     *services.CHECKS,
     *network.CHECKS,
     *queue.CHECKS,
+    *queue.CHANNEL_CHECKS,
     *providers.CHECKS,
     *agents.AGENT_CHECKS,
     *agents.SCHEDULE_CHECKS,
     *secrets.CHECKS,
-    *agents.PLUGIN_CHECKS,
+    *plugins.CHECKS,
     *database.BACKUP_CHECKS,
 )
-"""In the order in which they are reported."""
+"""All checks, in the order of the report."""
 
 
 def select_checks(names: Iterable[str]) -> list[Check]:
@@ -58,7 +60,7 @@ def matches(check: Check, names: tuple[str, ...]) -> bool:
 
 @dataclass(slots=True)
 class _Job:
-    """One check under way."""
+    """One running check."""
 
     check: Check
     began: float | None = None
@@ -70,7 +72,7 @@ class _Job:
 
 
 def run_checks(installation: Installation, checks: Sequence[Check]) -> Iterator[Finding]:
-    """Run these checks; yields each finding as soon as it is there."""
+    """Run these checks; yields each finding as soon as it is available."""
     hide = LogFormatter(installation.secrets).redact
     jobs = [_Job(each) for each in checks]
     waiting: SimpleQueue[_Job] = SimpleQueue()
@@ -81,7 +83,7 @@ def run_checks(installation: Installation, checks: Sequence[Check]) -> Iterator[
     while jobs:
         for job in [each for each in jobs if each.finding is not None or each.late]:
             jobs.remove(job)
-            if job.finding is None:  # a new thread replaces the one that hangs
+            if job.finding is None:  # a new thread replaces the hanging one
                 _begin(installation, waiting)
             finding = job.finding or _timed_out(job.check)
             yield replace(finding, text=hide(finding.text), remedy=hide(finding.remedy))
@@ -121,13 +123,13 @@ def _call_check(installation: Installation, check: Check) -> Problem | Verdict:
     try:
         return check.run(installation)
     except BullpenError as error:
-        return Verdict(CheckState.UNKNOWN, f"it cannot be told: {error}")
+        return Verdict(CheckState.UNKNOWN, f"the check failed: {error}")
     except Exception as error:  # a broken check must not stop the others
-        return Verdict(CheckState.UNKNOWN, f"it cannot be told: {type(error).__name__}: {error}")
+        return Verdict(CheckState.UNKNOWN, f"the check failed: {type(error).__name__}: {error}")
 
 
 def _skip_reason(installation: Installation, check: Check) -> Verdict | None:
-    """The verdict of a check that cannot be made here; None if it can."""
+    """The verdict of a check that cannot be run here; None if it can."""
     database = installation.database
     if check.deep and not installation.deep:
         return Verdict(CheckState.SKIPPED, "only with --deep")
@@ -136,9 +138,9 @@ def _skip_reason(installation: Installation, check: Check) -> Verdict | None:
     if database.missing:
         return Verdict(CheckState.SKIPPED, "there is no database yet")
     if database.store is None:
-        return Verdict(CheckState.UNKNOWN, "the database does not answer")
+        return Verdict(CheckState.UNKNOWN, "cannot connect to the database")
     if check.needs is Needs.SCHEMA and not database.current:
-        return Verdict(CheckState.UNKNOWN, "the database is of another version")
+        return Verdict(CheckState.UNKNOWN, "the database has the schema of another version")
     return None
 
 
@@ -147,5 +149,5 @@ def _timed_out(check: Check) -> Finding:
         id=check.id,
         severity=check.severity,
         state=CheckState.UNKNOWN,
-        text=f"it did not end within {check.seconds:g} s",
+        text=f"the check timed out after {check.seconds:g} s",
     )

@@ -38,7 +38,7 @@ def mode_of(path: Path) -> int | None:
 
 
 def open_to_others(path: Path, rights: int = OTHERS_MASK) -> bool:
-    """Whether another user has one of these permissions and can reach the file."""
+    """Whether another user has one of these permissions, and access to the directories above."""
     mode = mode_of(path)
     if mode is None or not mode & rights:
         return False
@@ -49,7 +49,7 @@ def open_to_others(path: Path, rights: int = OTHERS_MASK) -> bool:
 
 
 def make_private(paths: Iterable[Path]) -> Fix:
-    """The fix that removes the permissions of everybody but the owner."""
+    """The fix that removes the permissions of all users except the owner."""
     found = [(each, PRIVATE_DIRECTORY_MODE if each.is_dir() else PRIVATE_MODE) for each in paths]
 
     def apply() -> None:
@@ -61,7 +61,7 @@ def make_private(paths: Iterable[Path]) -> Fix:
 
 
 def format_paths(paths: Iterable[Path], home: Path, most: int = 4) -> str:
-    """Some paths as text, those below the home relative to it."""
+    """Some paths as text; paths below the home are relative to it."""
     names = [
         str(each.relative_to(home)) if each.is_relative_to(home) else str(each) for each in paths
     ]
@@ -88,10 +88,10 @@ SYNCED_DIRECTORIES = {
     "megasync": "MEGA",
     "syncthing": "Syncthing",
 }
-"""Names of directories that a program copies to other machines, and the program."""
+"""Names of directories that a program synchronises to other machines, and the program."""
 
 SYNC_MARKERS = {".stfolder": "Syncthing", ".dropbox": "Dropbox", ".sync": "a synchronising program"}
-"""Files that mark such a directory."""
+"""Files that mark a synchronised directory."""
 
 REMOTE_FILE_SYSTEMS = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "9p", "fuse.sshfs", "fuse.rclone"}
@@ -105,14 +105,14 @@ def _skip_without_home(installation: Installation) -> Verdict | None:
 
 @check("fs.home_missing", Severity.INFO)
 def home_missing(installation: Installation) -> Problem | Verdict:
-    """There is no home yet, or something else is where it is to be."""
+    """The home does not exist, or its path is not a directory."""
     home = installation.home
     if home.is_dir():
         return PASSED
     if os.path.lexists(home):
         return Problem(
-            text=f"{home} is no directory",
-            remedy="Move it away, or name another place with BULLPEN_HOME.",
+            text=f"{home} is not a directory",
+            remedy="Move it away, or set BULLPEN_HOME to another path.",
             severity=Severity.CRITICAL,
         )
     return Problem(text=f"there is no home at {home} yet", remedy="bullpen up")
@@ -120,7 +120,7 @@ def home_missing(installation: Installation) -> Problem | Verdict:
 
 @check("fs.home_perms", Severity.CRITICAL)
 def home_perms(installation: Installation) -> Problem | Verdict:
-    """Others may look into the home, or write to what is in it."""
+    """Other users can read the home, or write to directories in it."""
     if absent := _skip_without_home(installation):
         return absent
     home, settings = installation.home, installation.settings
@@ -131,7 +131,7 @@ def home_perms(installation: Installation) -> Problem | Verdict:
         return PASSED
     told = [f"{each} ({mode_of(each) or 0:o})" for each in wrong]
     return Problem(
-        text=f"others have rights on {', '.join(told)}",
+        text=f"other users have permissions on {', '.join(told)}",
         remedy=f"chmod 700 {' '.join(map(str, wrong))}",
         fix=make_private(wrong),
     )
@@ -139,16 +139,16 @@ def home_perms(installation: Installation) -> Problem | Verdict:
 
 @check("fs.db_perms", Severity.CRITICAL)
 def db_perms(installation: Installation) -> Problem | Verdict:
-    """Others may read or write the database's files."""
+    """Other users can read or write the database's files."""
     file = installation.database.file
     if file is None:
-        return skipped("the database is no file")
+        return skipped("the database is on PostgreSQL")
     files = [file, *(file.with_name(file.name + each) for each in ("-wal", "-shm", "-turn"))]
     wrong = [each for each in files if open_to_others(each)]
     if not wrong:
         return PASSED
     return Problem(
-        text=f"others have rights on {format_paths(wrong, installation.home)}",
+        text=f"other users have permissions on {format_paths(wrong, installation.home)}",
         remedy=f"chmod 600 {' '.join(map(str, wrong))}",
         fix=make_private(wrong),
     )
@@ -156,7 +156,7 @@ def db_perms(installation: Installation) -> Problem | Verdict:
 
 @check("fs.token_perms", Severity.CRITICAL)
 def token_perms(installation: Installation) -> Problem | Verdict:
-    """Others may read the owner's token; the API does not start like this."""
+    """Other users can read the owner's token; the API refuses to start."""
     token = installation.settings.token_file
     mode = mode_of(token)
     if mode is None:
@@ -164,28 +164,29 @@ def token_perms(installation: Installation) -> Problem | Verdict:
     if not mode & OTHERS_MASK:
         return PASSED
     return Problem(
-        text=f"{token} has the rights {mode:o}: others may read it, and the API refuses to start",
-        remedy=f"chmod 600 {token}; if others can come to it, delete it: a new one is made",
+        text=f"{token} has mode {mode:o}: other users can read it, and the API refuses to start",
+        remedy=f"chmod 600 {token}; if other users could read it, delete it: Bullpen creates a new"
+        " one",
         fix=make_private([token]),
     )
 
 
 @check("fs.owner", Severity.CRITICAL)
 def owner(installation: Installation) -> Problem | Verdict:
-    """Files in the home belong to somebody else than the home, as after a `sudo bullpen`."""
+    """Files in the home belong to another user, for example after `sudo bullpen`."""
     if absent := _skip_without_home(installation):
         return absent
     found = installation.home.stat()
     if os.geteuid() not in (0, found.st_uid):
         return Problem(
-            text=f"{installation.home} belongs to user {found.st_uid}, and you are {os.geteuid()}",
-            remedy="Work as that user, or name a home of your own with BULLPEN_HOME.",
+            text=f"{installation.home} belongs to user {found.st_uid}; you are user {os.geteuid()}",
+            remedy="Run Bullpen as that user, or set BULLPEN_HOME to a home of your own.",
         )
     strange = [each for each in _files(installation) if _owner_of(each) not in (None, found.st_uid)]
     if not strange:
         return PASSED
     return Problem(
-        text=f"{format_paths(strange, installation.home)} belong to another user than the home",
+        text=f"not owned by the owner of the home: {format_paths(strange, installation.home)}",
         remedy=f"sudo chown -R {found.st_uid}:{found.st_gid} {installation.home}",
         fix=_chown_fix(strange, found) if os.geteuid() == 0 else None,
     )
@@ -202,7 +203,7 @@ def _files(installation: Installation) -> Iterator[Path]:
 def _owner_of(path: Path) -> int | None:
     try:
         return path.lstat().st_uid
-    except OSError:  # gone meanwhile
+    except OSError:  # deleted meanwhile
         return None
 
 
@@ -217,7 +218,7 @@ def _chown_fix(paths: list[Path], to: os.stat_result) -> Fix:
 
 @check("fs.read_only", Severity.CRITICAL)
 def read_only(installation: Installation) -> Problem | Verdict:
-    """The home, or the database's file, cannot be written."""
+    """The home or the database file is not writable."""
     if absent := _skip_without_home(installation):
         return absent
     file = installation.database.file
@@ -227,9 +228,9 @@ def read_only(installation: Installation) -> Problem | Verdict:
         return PASSED
     whole = os.statvfs(installation.home).f_flag & os.ST_RDONLY
     return Problem(
-        text=f"{format_paths(shut, installation.home.parent)} cannot be written"
-        + (": the disk is read-only" if whole else ""),
-        remedy="mount -o remount,rw the disk, after a look at what it complains of (dmesg)"
+        text=f"not writable: {format_paths(shut, installation.home.parent)}"
+        + (" (the disk is read-only)" if whole else ""),
+        remedy="Check dmesg for disk errors, then run: mount -o remount,rw"
         if whole
         else f"chmod u+rwX {' '.join(map(str, shut))}",
     )
@@ -237,9 +238,9 @@ def read_only(installation: Installation) -> Problem | Verdict:
 
 @check("fs.missing", Severity.WARNING)
 def directories_missing(installation: Installation) -> Problem | Verdict:
-    """Directories are gone in which the services that run write."""
+    """Directories of running services are missing."""
     if installation.services is None:
-        return skipped("no service runs")
+        return skipped("Bullpen is not running")
     gone = [
         each
         for each in (installation.settings.logs, installation.settings.run)
@@ -253,7 +254,7 @@ def directories_missing(installation: Installation) -> Problem | Verdict:
             each.mkdir(mode=0o700)
 
     return Problem(
-        text=f"the services run, and {format_paths(gone, installation.home)} is gone",
+        text=f"missing while services run: {format_paths(gone, installation.home)}",
         remedy=f"mkdir -m 700 {' '.join(map(str, gone))}; bullpen restart",
         fix=Fix(steps=tuple(f"mkdir -m 700 {each}" for each in gone), apply=apply),
     )
@@ -261,7 +262,7 @@ def directories_missing(installation: Installation) -> Problem | Verdict:
 
 @check("fs.config_symlink", Severity.WARNING)
 def config_symlink(installation: Installation) -> Problem | Verdict:
-    """The settings or the token are a link; what they are is decided elsewhere."""
+    """settings.toml or the token is a symbolic link."""
     links = [
         each
         for each in (installation.home / SETTINGS_FILE, installation.settings.token_file)
@@ -271,16 +272,16 @@ def config_symlink(installation: Installation) -> Problem | Verdict:
         return PASSED
     targets = [Path(os.path.realpath(each)) for each in links]
     strange = [each for each in targets if _changeable_by_others(each, installation.home)]
-    told = ", ".join(f"{each.name} leads to {to}" for each, to in zip(links, targets, strict=True))
+    told = ", ".join(f"{each.name} links to {to}" for each, to in zip(links, targets, strict=True))
     if strange:
         return Problem(
-            text=f"{told}, which others can change",
-            remedy="Put a file of your own in its place, or take the rights of others away.",
+            text=f"{told}, which other users can change",
+            remedy="Replace the link by a file, or remove the permissions of other users.",
             severity=Severity.CRITICAL,
         )
     return Problem(
         text=told,
-        remedy="Fine if it is yours, as in a directory of dot files; whoever changes it decides.",
+        remedy="No action is needed if the target is yours, for example a directory of dot files.",
         severity=Severity.INFO,
     )
 
@@ -299,7 +300,7 @@ def _changeable_by_others(path: Path, home: Path) -> bool:
 
 @check("fs.synced_dir", Severity.WARNING)
 def synced_dir(installation: Installation) -> Problem | Verdict:
-    """The home lies where a program copies it to other machines, or on another machine's disk."""
+    """The home is in a synchronised directory, or on a network file system."""
     if absent := _skip_without_home(installation):
         return absent
     home = Path(os.path.realpath(installation.home))
@@ -310,10 +311,10 @@ def synced_dir(installation: Installation) -> Problem | Verdict:
         )
         if program is not None and each.parent != each:
             return Problem(
-                text=f"{installation.home} is below {each}, which {program} copies:"
-                " secrets leave this machine, and a database that is copied while it is"
-                " written breaks",
-                remedy=f"bullpen down; mv {installation.home} elsewhere; set BULLPEN_HOME to it",
+                text=f"{installation.home} is below {each}, which {program} synchronises:"
+                " secrets leave this machine, and copying a database during a write damages it",
+                remedy=f"bullpen down; move {installation.home} to another directory; set"
+                " BULLPEN_HOME",
             )
     return _check_remote_file_system(installation, home)
 
@@ -324,14 +325,14 @@ def _check_remote_file_system(installation: Installation, home: Path) -> Problem
     try:
         disks = psutil.disk_partitions(all=True)
     except OSError:
-        return unknown("what is mounted cannot be read")
+        return unknown("the list of mounted disks cannot be read")
     at = [each for each in disks if home.is_relative_to(each.mountpoint)]
     disk = max(at, key=lambda each: len(each.mountpoint), default=None)
     if disk is None or disk.fstype not in REMOTE_FILE_SYSTEMS:
         return PASSED
     return Problem(
-        text=f"the database lies on {disk.fstype} ({disk.mountpoint}), where no lock holds",
-        remedy="Move the home to a disk of this machine, or use PostgreSQL (`database_url`).",
+        text=f"the database is on {disk.fstype} ({disk.mountpoint}), where file locks do not work",
+        remedy="Move the home to a local disk, or use PostgreSQL (`database_url`).",
         severity=Severity.CRITICAL,
     )
 

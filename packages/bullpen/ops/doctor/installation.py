@@ -37,7 +37,7 @@ def run_with_timeout(seconds: float, function: Callable[[], Result]) -> Result |
 
 
 SUPERVISORS = frozenset({"bullpen.ops.services.supervisord", "supervisor.supervisord"})
-"""The module that is the supervisor, and that of versions before."""
+"""The supervisor's module, now and in earlier versions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Process:
     ours: bool
     """Whether it belongs to the home under examination."""
     in_run: bool
-    """Whether a run of an agent started it."""
+    """Whether an agent's run started it."""
 
     @property
     def service(self) -> str | None:
@@ -74,7 +74,7 @@ class Process:
 
 
 def list_processes(home: Path) -> tuple[Process, ...]:
-    """The processes of this machine; those of other users without their environment."""
+    """The processes of this machine; those of other users have no environment."""
     found = []
     for each in psutil.process_iter():
         try:
@@ -83,7 +83,7 @@ def list_processes(home: Path) -> tuple[Process, ...]:
                     continue
                 name, parent, arguments = each.name(), each.ppid(), tuple(each.cmdline())
                 environ = _environ(each)
-        except (psutil.Error, OSError):  # it has ended meanwhile
+        except (psutil.Error, OSError):  # ended meanwhile
             continue
         ours = _home_of(environ) == str(home)
         found.append(
@@ -114,7 +114,7 @@ OPEN_SECONDS = 2.0
 ANSWER_SECONDS = 1.5
 
 AskProvider = Callable[[str, str], str]
-"""Asks a provider and model for one word; gives why it did not answer, or nothing."""
+"""Calls a provider and model with a one-word prompt; returns the error, or an empty text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,15 +124,15 @@ class Database:
     file: Path | None
     """None on PostgreSQL."""
     missing: bool = False
-    """Whether there is no file yet."""
+    """Whether the file does not exist."""
     store: Store | None = None
-    """None if it does not answer."""
+    """None if the connection failed."""
     revision: str | None = None
     error: BullpenError | None = None
 
     @property
     def current(self) -> bool:
-        """Whether it is at this version's revision."""
+        """Whether it has this version's schema."""
         return self.store is not None and self.revision == open.HEAD_REVISION
 
     def close(self) -> None:
@@ -142,7 +142,7 @@ class Database:
 
 
 def open_database(settings: Settings) -> Database:
-    """Open the database if there is one; errors are kept in the result."""
+    """Open the database if there is one; an error is part of the result."""
     found = run_with_timeout(OPEN_SECONDS, partial(_open, settings))
     if found is not None:
         return found
@@ -163,14 +163,14 @@ def _open(settings: Settings) -> Database:
     except BullpenError as error:
         store.close()
         return Database(file, error=error)
-    except Exception as error:  # the other checks must run all the same
+    except Exception as error:  # the other checks still run
         store.close()
         return Database(file, error=StoreError(f"{type(error).__name__}: {error}"))
 
 
 @dataclass(frozen=True)
 class Installation:
-    """The installation under examination: what the checks look at."""
+    """The installation that the checks examine."""
 
     settings: Settings
     environ: Mapping[str, str]
@@ -193,7 +193,7 @@ class Installation:
 
     @cached_property
     def processes(self) -> tuple[Process, ...]:
-        """The processes of this machine that may be looked at."""
+        """The processes of this machine."""
         return list_processes(self.home)
 
     @cached_property
@@ -203,7 +203,7 @@ class Installation:
 
     @cached_property
     def secrets(self) -> tuple[str, ...]:
-        """The known secrets, which no finding may show."""
+        """The known secrets, which are masked in findings."""
         found = [*self.settings.secrets(), *_words_of_file(self.settings.token_file)]
         if self.database.current:
             try:

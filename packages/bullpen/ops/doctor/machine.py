@@ -21,33 +21,33 @@ MAX_SETTINGS_SHOWN = 3
 
 @check("settings.bad", Severity.CRITICAL)
 def invalid_settings(installation: Installation) -> Problem | Verdict:
-    """Settings that cannot be read; their defaults count instead."""
+    """Settings are invalid; their defaults apply."""
     found = [each for each in installation.problems if not each.warning]
     if not found:
         return PASSED
     return Problem(
         text="; ".join(str(each) for each in found[:MAX_SETTINGS_SHOWN]),
-        remedy=found[0].hint or f"Correct {installation.home / SETTINGS_FILE}.",
+        remedy=found[0].hint or f"Edit {installation.home / SETTINGS_FILE}.",
     )
 
 
 @check("settings.odd", Severity.WARNING)
 def unknown_settings(installation: Installation) -> Problem | Verdict:
-    """Names in the settings that no setting has."""
+    """The settings contain unknown names."""
     found = [each for each in installation.problems if each.warning]
     if not found:
         return PASSED
     return Problem(
         text="; ".join(str(each) for each in found[:MAX_SETTINGS_SHOWN]),
-        remedy=found[0].hint or "bullpen config list shows all settings",
+        remedy=found[0].hint or "bullpen config list shows all settings.",
     )
 
 
 @check("settings.not_in_force", Severity.INFO)
 def settings_not_in_force(installation: Installation) -> Problem | Verdict:
-    """The settings were changed after services began: these have the old ones."""
+    """Services started before the last change of the settings and use the old ones."""
     if installation.services is None:
-        return skipped("no service runs")
+        return skipped("Bullpen is not running")
     try:
         changed = installation.home.joinpath(SETTINGS_FILE).stat().st_mtime
     except OSError:
@@ -61,7 +61,7 @@ def settings_not_in_force(installation: Installation) -> Problem | Verdict:
     if not old:
         return PASSED
     return Problem(
-        text=f"{SETTINGS_FILE} was changed after {', '.join(old)} began",
+        text=f"{SETTINGS_FILE} was changed after the start of {', '.join(old)}",
         remedy=f"bullpen restart {' '.join(old)}",
     )
 
@@ -71,7 +71,7 @@ SETTINGS_CHECKS = (invalid_settings, unknown_settings, settings_not_in_force)
 
 LOW_BYTES, CRITICAL_BYTES = 1 << 30, 100 << 20
 MIN_FREE_FILES = 1000
-"""Fewer free inodes are as bad as too little space."""
+"""With fewer free inodes, the disk counts as full."""
 CLOCK_TOLERANCE_MS = 5 * SECOND
 
 NEWEST_EVENT: Statement[tuple[int | None]] = Statement(
@@ -90,17 +90,17 @@ SERVER_TIME: Statement[tuple[int]] = Statement(
 
 @check("disk.space", Severity.WARNING)
 def disk_space(installation: Installation) -> Problem | Verdict:
-    """There is little room for the home, the workspace, or temporary files."""
+    """The disk of the home, the workspace or temporary files is almost full."""
     settings = installation.settings
     places = (settings.home, settings.workspace, Path(tempfile.gettempdir()))
     least = min((_free_space(each), str(each)) for each in map(_nearest_existing, places))
     (room, files), place = least
     if room >= LOW_BYTES and files >= MIN_FREE_FILES:
         return Verdict(text=f"{room >> 30} GiB free")
-    left = f"{room >> 20} MiB are" if room < LOW_BYTES else f"room for {files} files is"
+    left = f"{room >> 20} MiB" if room < LOW_BYTES else f"{files} inodes"
     return Problem(
         text=f"only {left} free at {place}",
-        remedy="Make room, or move the home: without any, nothing is accepted any more.",
+        remedy="Free some space, or move the home. With a full disk, Bullpen refuses messages.",
         severity=Severity.CRITICAL if room < CRITICAL_BYTES else None,
     )
 
@@ -112,13 +112,13 @@ def _nearest_existing(path: Path) -> Path:
 
 def _free_space(path: Path) -> tuple[int, int]:
     found = os.statvfs(path)
-    # Some file systems count no files.
+    # Some file systems have no limit on inodes, and report 0.
     return found.f_bavail * found.f_frsize, found.f_favail if found.f_files else MIN_FREE_FILES
 
 
 @check("clock.back", Severity.WARNING, Needs.SCHEMA)
 def clock_set_back(installation: Installation) -> Problem | Verdict:
-    """The clock was set back: what was written lies in the future."""
+    """The clock was set back; stored times are in the future."""
     with installation.store.read() as tx:
         rows = [tx.one(each, {}) for each in (NEWEST_EVENT, LAST_LIVENESS, LAST_JOB_RUN)]
     latest = max((row[0] or 0 for row in rows if row is not None), default=0)
@@ -126,15 +126,15 @@ def clock_set_back(installation: Installation) -> Problem | Verdict:
     if ahead <= CLOCK_TOLERANCE_MS:
         return PASSED
     return Problem(
-        text=f"what was written last is {ahead // SECOND} s in the future: the clock was set back,"
-        " or another machine's is wrong. Until then leases, delays and schedules come late",
+        text=f"the newest record is {ahead // SECOND} s in the future: the clock was set back,"
+        " or another machine's clock is wrong. Leases, delays and schedules are late until then",
         remedy="Set the clock (timedatectl set-ntp true); then bullpen restart",
     )
 
 
 @check("clock.skew", Severity.WARNING, Needs.DATABASE)
 def clock_skew(installation: Installation) -> Problem | Verdict:
-    """The database's server has another time than this machine."""
+    """The clocks of this machine and of the database server differ."""
     if isinstance(installation.store, SqliteStore):
         return skipped("the database is on this machine")
     with installation.store.read() as tx:
@@ -144,8 +144,9 @@ def clock_skew(installation: Installation) -> Problem | Verdict:
     if abs(apart) <= CLOCK_TOLERANCE_MS:
         return PASSED
     return Problem(
-        text=f"the clocks of this machine and of the database's are {abs(apart) // SECOND} s apart",
-        remedy="Let both follow a time server (timedatectl set-ntp true).",
+        text=f"the clocks of this machine and of the database server differ by"
+        f" {abs(apart) // SECOND} s",
+        remedy="Synchronise both with a time server (timedatectl set-ntp true).",
     )
 
 

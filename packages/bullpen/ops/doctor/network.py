@@ -1,4 +1,4 @@
-"""Checks of what can be reached over the network, and by whom."""
+"""Checks of the API's address, port, host names, origins and token."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bullpen.ops.doctor.check import PASSED, Needs, Problem, Severity, Verdict, 
 from bullpen.ops.doctor.installation import Installation
 from bullpen.ops.services.supervisor import RUNNING
 
-LOOPBACK_ONLY = "there is only this machine to reach it from"
+LOOPBACK_ONLY = "the API listens on this machine only"
 FIRST_USER_PORT = 1024
 
 
@@ -29,7 +29,7 @@ def is_loopback(host: str) -> bool:
 
 @check("net.port_taken", Severity.CRITICAL)
 def port_taken(installation: Installation) -> Problem | Verdict:
-    """Another program listens where the API is to."""
+    """Another program listens on the API's port."""
     try:
         check_api_address(installation.settings)
     except AddressTaken as error:
@@ -52,7 +52,8 @@ def port_taken(installation: Installation) -> Problem | Verdict:
         text=str(taken)
         + (f": {', '.join(names[:2])}" if names else "")
         + (", the API of another home" if other else ""),
-        remedy=f"End it, or choose another port: bullpen config set api_port {_next(port)}"
+        remedy=f"Stop that program, or choose another port: bullpen config set api_port"
+        f" {_next(port)}; bullpen up"
         if names or pids or port >= FIRST_USER_PORT
         else taken.hint,
     )
@@ -77,7 +78,7 @@ def _listening_pids(port: int) -> set[int]:
 
 @check("net.bind_public_no_auth", Severity.CRITICAL, Needs.SCHEMA)
 def bind_public_no_auth(installation: Installation) -> Problem | Verdict:
-    """The API is to listen beyond this machine, and there is no key for it."""
+    """The API is set to listen beyond this machine, and there is no API key."""
     host = installation.settings.api_host
     if is_loopback(host):
         return PASSED
@@ -86,66 +87,67 @@ def bind_public_no_auth(installation: Installation) -> Problem | Verdict:
     if keys:
         return PASSED
     return Problem(
-        text=f"the API is to listen on {host}, beyond this machine, and nobody made a key: it does"
+        text=f"api_host is {host}, beyond this machine, and there is no API key: the API does"
         " not start",
-        remedy="bullpen key add NAME, or take api_host back to 127.0.0.1",
+        remedy="bullpen key add NAME; or: bullpen config set api_host 127.0.0.1",
     )
 
 
 @check("net.tls_missing_public", Severity.WARNING)
 def tls_missing_public(installation: Installation) -> Problem | Verdict:
-    """The API listens beyond this machine, and speaks plain HTTP."""
+    """The API listens beyond this machine in plain HTTP."""
     settings = installation.settings
     if is_loopback(settings.api_host):
         return skipped(LOOPBACK_ONLY)
     return Problem(
-        text=f"the API listens on {settings.api_host} in plain HTTP: whoever is on the way reads"
-        " keys and messages",
-        remedy="Let a proxy with TLS stand before it, and take api_host back to 127.0.0.1.",
+        text=f"the API listens on {settings.api_host} in plain HTTP: keys and messages can be read"
+        " on the network",
+        remedy="Put a proxy with TLS in front, and run: bullpen config set api_host 127.0.0.1",
     )
 
 
 @check("net.host_allowlist_missing", Severity.WARNING)
 def host_allowlist_missing(installation: Installation) -> Problem | Verdict:
-    """The API listens on all addresses, and no name is known by which it may be asked."""
+    """The API listens on all addresses, and api_names is empty or invalid."""
     settings = installation.settings
     names = [each.strip() for each in settings.api_names.split(",") if each.strip()]
     if "*" in names:
         return Problem(
-            text="`*` in api_names is no name: whoever asks by another is refused",
+            text="`*` in api_names is not a host name: requests by other names are refused",
             remedy="bullpen config set api_names bullpen.example.org",
         )
     if settings.api_host not in ("0.0.0.0", "::") or names:  # noqa: S104 - it is asked, not bound
         return PASSED
     return Problem(
-        text=f"the API listens on {settings.api_host}, and refuses whoever asks by a name of this"
-        " machine: api_names is empty",
+        text=f"the API listens on {settings.api_host}, and refuses requests by a host name,"
+        " because api_names is empty",
         remedy="bullpen config set api_names bullpen.example.org",
     )
 
 
 @check("net.origin_wildcard", Severity.CRITICAL)
 def origin_wildcard(installation: Installation) -> Problem | Verdict:
-    """Pages of anybody may use the API in the browsers of those who are let in."""
+    """api_origins allows pages of other sites to use the API."""
     origins = [
         each.strip() for each in installation.settings.api_origins.split(",") if each.strip()
     ]
     if "null" in origins:
         return Problem(
-            text="`null` in api_origins lets any page in: a frame that it makes has this origin",
+            text="`null` in api_origins allows any page, because its frames can have this origin",
             remedy="Remove it from api_origins.",
         )
     if any("*" in each for each in origins):
         return Problem(
-            text="`*` in api_origins lets nobody in: an origin is compared as a whole",
-            remedy="Name each origin, as https://office.example.org.",
+            text="`*` in api_origins allows no page, because origins are compared as a whole",
+            remedy="List each origin, for example https://office.example.org.",
             severity=Severity.WARNING,
         )
     plain = [each for each in origins if _is_plain_http(each)]
     if plain:
         return Problem(
-            text=f"{plain[0]} in api_origins is plain HTTP: whoever is on the way can be that page",
-            remedy="Serve that page by HTTPS.",
+            text=f"{plain[0]} in api_origins is plain HTTP: others on the network can replace that"
+            " page",
+            remedy="Serve that page over HTTPS.",
             severity=Severity.WARNING,
         )
     return PASSED
@@ -161,7 +163,7 @@ def _is_plain_http(origin: str) -> bool:
 
 @check("net.token_short", Severity.CRITICAL)
 def token_short(installation: Installation) -> Problem | Verdict:
-    """The owner's token is blank, or could be guessed; the API does not start like this."""
+    """The owner's token is blank or too short; the API refuses to start."""
     path = installation.settings.token_file
     if not path.exists():
         return skipped("there is no token yet")
@@ -169,8 +171,8 @@ def token_short(installation: Installation) -> Problem | Verdict:
     if len(token) >= MIN_TOKEN_CHARS:
         return PASSED
     return Problem(
-        text=f"{path} holds no token of {MIN_TOKEN_CHARS} characters or more",
-        remedy=f"rm {path}; a new one is made at the next start",
+        text=f"{path} contains no token of at least {MIN_TOKEN_CHARS} characters",
+        remedy=f"rm {path}; bullpen restart creates a new one",
     )
 
 

@@ -1,4 +1,4 @@
-"""Checks of providers: whether each is installed, starts, is logged in and answers."""
+"""Checks of providers: installed, starts, logged in, answers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from bullpen.core.registry import CHANNELS, PROVIDERS, REPORTS, Login, ProviderInfo
+from bullpen.core.registry import PROVIDERS, Login, ProviderInfo
 from bullpen.core.roster.agents import HTTP, list_agents
 from bullpen.core.roster.providers import (
     BUILT_IN_PROVIDERS,
@@ -34,7 +34,6 @@ VERSION_SECONDS = 1.7
 PROBE_SECONDS = 180.0
 MAX_PARALLEL_PROBES = 3
 ERROR_CHARS = 200
-MAX_ENTRIES = 4
 
 
 def _providers() -> dict[str, ProviderInfo]:
@@ -42,7 +41,7 @@ def _providers() -> dict[str, ProviderInfo]:
 
 
 def _programs(installation: Installation) -> dict[str, list[str]]:
-    """The command lines that agents need, and which agents those are."""
+    """The programs that agents need, and the ids of these agents."""
     with installation.store.read() as tx:
         agents = list_agents(tx)
         programs: dict[str, str | None] = {
@@ -62,7 +61,7 @@ def _names(agents: list[str]) -> str:
 
 @check("provider.unknown", Severity.CRITICAL, Needs.SCHEMA)
 def unknown_provider(installation: Installation) -> Problem | Verdict:
-    """Agents have a provider that does not exist: what is sent to them cannot be answered."""
+    """The provider of an agent does not exist; its messages cannot be answered."""
     with installation.store.read() as tx:
         agents = list_agents(tx)
         custom = {f"{CUSTOM_PREFIX}{each.id}" for each in list_custom_providers(tx)}
@@ -72,14 +71,14 @@ def unknown_provider(installation: Installation) -> Problem | Verdict:
         return PASSED
     told = ", ".join(f"@{each.id} ({each.provider[:60]})" for each in lost[:4])
     return Problem(
-        text=f"there is no such provider: {told}",
+        text=f"unknown provider: {told}",
         remedy=f"bullpen agent set {lost[0].id} --provider echo; bullpen provider list",
     )
 
 
 @check("provider.not_installed", Severity.CRITICAL, Needs.SCHEMA)
 def not_installed(installation: Installation) -> Problem | Verdict:
-    """A program that agents need is not there."""
+    """A program that agents need is not installed, or not on the PATH."""
     path = installation.environ.get("PATH")
     gone = {
         name: agents
@@ -92,18 +91,18 @@ def not_installed(installation: Installation) -> Problem | Verdict:
     name, agents = sorted(gone.items())[0]
     return Problem(
         text=f"not installed, or not on the PATH: {told}",
-        remedy=f"Install {name} and log in, or: bullpen agent set {agents[0]} --provider echo",
+        remedy=f"Install {name} and log in; or: bullpen agent set {agents[0]} --provider echo",
     )
 
 
 @check("provider.broken", Severity.CRITICAL, Needs.SCHEMA)
 def broken(installation: Installation) -> Problem | Verdict:
-    """A program that agents need is there and does not start."""
+    """A program that agents need is installed, and does not start."""
     versions, bad = [], []
     for name in sorted(_programs(installation)):
         program = shutil.which(name, path=installation.environ.get("PATH"))
         if program is None:
-            continue  # provider.not_installed says so
+            continue  # provider.not_installed reports it
         version, error = _version(program, installation.environ)
         if error:
             bad.append(f"{name}: {error}")
@@ -111,7 +110,7 @@ def broken(installation: Installation) -> Problem | Verdict:
             versions.append(f"{name} {version}")
     if not bad:
         return Verdict(CheckState.OK, ", ".join(versions))
-    return Problem(text=f"it does not start: {'; '.join(bad)}", remedy="Install it again.")
+    return Problem(text=f"does not start: {'; '.join(bad)}", remedy="Install it again.")
 
 
 def _version(program: str, environ: Mapping[str, str]) -> tuple[str, str]:
@@ -136,7 +135,7 @@ def _version(program: str, environ: Mapping[str, str]) -> tuple[str, str]:
 
 @check("provider.login", Severity.WARNING, Needs.SCHEMA)
 def login_missing(installation: Installation) -> Problem | Verdict:
-    """There is no sign that somebody is logged in to a program that agents need."""
+    """No API key and no login was found for a program that agents need."""
     with installation.store.read() as tx:
         used = {each.provider for each in list_agents(tx)}
     path = installation.environ.get("PATH")
@@ -152,8 +151,8 @@ def login_missing(installation: Installation) -> Problem | Verdict:
         return PASSED
     name, login = next(iter(missing.items()))
     return Problem(
-        text=f"there is no sign of a login or a key for {', '.join(missing)}",
-        remedy=f"Run {name} once and log in, or: bullpen config set {login.credentials[0].setting}",
+        text=f"no login and no API key found for {', '.join(missing)}",
+        remedy=f"Run {name} and log in; or: bullpen config set {login.credentials[0].setting}",
     )
 
 
@@ -170,10 +169,10 @@ def _logged_in(installation: Installation, login: Login) -> bool:
 
 @check("provider.silent", Severity.CRITICAL, Needs.SCHEMA, deep=True, seconds=PROBE_SECONDS)
 def provider_silent(installation: Installation) -> Problem | Verdict:
-    """A provider that agents use does not answer: each is asked for one word."""
+    """A provider that agents use does not answer a one-word prompt."""
     ask = installation.ask
     if ask is None:
-        return skipped("nobody is there to ask them")
+        return skipped("providers cannot be called here")
     with installation.store.read() as tx:
         used = {(each.provider, each.model) for each in list_agents(tx)}
     wanted = sorted(each for each in used if each[0] != HTTP)
@@ -185,7 +184,7 @@ def provider_silent(installation: Installation) -> Problem | Verdict:
     ]
     if not bad:
         return Verdict(text=f"answered: {', '.join(sorted({name for name, _ in wanted}))}")
-    return Problem(text="; ".join(bad), remedy="bullpen provider list; log in, or set a key")
+    return Problem(text="; ".join(bad), remedy="bullpen provider list; log in, or set an API key")
 
 
 def _ask_all(ask: AskProvider, wanted: list[tuple[str, str]]) -> dict[tuple[str, str], str]:
@@ -199,7 +198,7 @@ def _ask_all(ask: AskProvider, wanted: list[tuple[str, str]]) -> dict[tuple[str,
         with suppress(queue.Empty):
             while True:
                 each = waiting.get_nowait()
-                errors[each] = "it could not be asked"
+                errors[each] = "the call failed"
                 errors[each] = ask(*each)
 
     # Daemon threads: an interrupted command does not wait for them.
@@ -213,20 +212,4 @@ def _ask_all(ask: AskProvider, wanted: list[tuple[str, str]]) -> dict[tuple[str,
     return errors
 
 
-@check("plugin.broken", Severity.WARNING)
-def broken_entry(installation: Installation) -> Problem | Verdict:
-    """A provider, channel or report of an installed package cannot be used."""
-    problems = [*PROVIDERS.problems(), *CHANNELS.problems(), *REPORTS.problems()]
-    if not problems:
-        return PASSED
-    more = f"; and {len(problems) - MAX_ENTRIES} more" if len(problems) > MAX_ENTRIES else ""
-    return Problem(
-        text="; ".join(map(str, problems[:MAX_ENTRIES])) + more,
-        remedy=f"Correct or remove the package {problems[0].package}, then: bullpen restart",
-    )
-
-
-CHECKS = (
-    *(unknown_provider, not_installed, broken, login_missing, provider_silent),
-    broken_entry,
-)
+CHECKS = (unknown_provider, not_installed, broken, login_missing, provider_silent)

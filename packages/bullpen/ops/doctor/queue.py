@@ -1,6 +1,8 @@
-"""Checks of the queue: stale leases, dead letters, held messages, paused and unattended lanes."""
+"""Checks of the queue: stale leases, dead letters, messages and responses without a worker."""
 
 from __future__ import annotations
+
+from shlex import quote
 
 from sqlalchemy import and_, bindparam, func, select
 
@@ -8,24 +10,31 @@ from bullpen.core.answers.leases import by_clock, expire_leases
 from bullpen.core.background import count_live_workers
 from bullpen.core.clock import DAY, MINUTE, SECOND
 from bullpen.core.inspect.lanes import LaneRecord, list_lanes
+from bullpen.core.inspect.queue import count_outgoing_by_channel, waiting_since
 from bullpen.core.maintenance.jobs import list_job_statuses
+from bullpen.core.message import PULL_CHANNELS
 from bullpen.core.models import MESSAGES
 from bullpen.core.models.base import const
 from bullpen.core.outbox.hold import find_hold
+from bullpen.core.registry import CHANNELS, LoadProblem, setting_value
+from bullpen.core.schedules.model import list_schedules
 from bullpen.core.states import CLAIMABLE_LANE_STATES, NEEDS_PERSON_STATES, LaneState, MessageState
 from bullpen.core.store.statement import Statement
+from bullpen.core.text import format_count
 from bullpen.ops.doctor.check import PASSED, Fix, Needs, Problem, Severity, Verdict, check
 from bullpen.ops.doctor.installation import Installation
 
 STALE_AFTER_MS = 30 * SECOND
-"""The job that takes expired leases back runs every five seconds."""
+"""The job that releases expired leases runs every five seconds."""
+NO_WORKER_AFTER_MS = 2 * MINUTE
+"""The time after which a pending message without a claim is reported."""
 MAX_COUNTED = 1000
 MIN_FAILURES = 3
 MAX_LANES_SHOWN = 4
 
 M = MESSAGES.c
 
-# The states are named twice, so that SQLite recognises the index of those that wait for people.
+# The states are named twice, so that SQLite recognises the index of held and dead messages.
 COUNT_SINCE: Statement[tuple[int]] = Statement(
     lambda: select(func.count()).select_from(
         select(M.id)
@@ -48,8 +57,12 @@ def _count(installation: Installation, state: MessageState, since: int = 0) -> i
     return 0 if row is None else row[0]
 
 
-def _format_count(count: int) -> str:
+def _at_least(count: int) -> str:
     return f"{count} or more" if count >= MAX_COUNTED else str(count)
+
+
+def _messages(count: int, one: str, many: str) -> str:
+    return f"{_at_least(count)} {one if count == 1 else many}"
 
 
 def _names(lanes: list[LaneRecord]) -> str:
@@ -61,7 +74,7 @@ def _names(lanes: list[LaneRecord]) -> str:
 
 @check("queue.stale_leases", Severity.WARNING, Needs.SCHEMA)
 def stale_leases(installation: Installation) -> Problem | Verdict:
-    """Claims whose worker is gone, and that nobody took back."""
+    """Workers ended and their claims were not released."""
     with installation.store.read() as tx:
         lanes = list_lanes(tx)
     stale = [
@@ -77,11 +90,11 @@ def stale_leases(installation: Installation) -> Problem | Verdict:
             expire_leases(tx, has_ended=by_clock(tx.now, STALE_AFTER_MS))
 
     return Problem(
-        text=f"the work of {_names(stale)} is claimed by workers that are gone, and nobody"
-        " takes it back",
-        remedy="bullpen up, whose scheduler does; or bullpen doctor --fix",
+        text=f"messages of {_names(stale)} are claimed by workers that have ended, and the claims"
+        " were not released",
+        remedy="bullpen up starts the scheduler, which releases them; or: bullpen doctor --fix",
         fix=Fix(
-            steps=tuple(f"take back what was claimed of @{each.agent}" for each in stale),
+            steps=tuple(f"release the claim on @{each.agent}" for each in stale),
             apply=apply,
         ),
     )
@@ -89,33 +102,34 @@ def stale_leases(installation: Installation) -> Problem | Verdict:
 
 @check("queue.dead_letters", Severity.WARNING, Needs.SCHEMA)
 def dead_letters(installation: Installation) -> Problem | Verdict:
-    """Messages that could not be answered; a warning where some died within a day."""
+    """Messages are dead; a warning if any failed within a day."""
     lately = _count(installation, MessageState.DEAD, installation.now - DAY)
     ever = lately if lately >= MAX_COUNTED else _count(installation, MessageState.DEAD)
     if not ever:
         return PASSED
     return Problem(
-        text=f"{_format_count(ever)} messages are dead,"
-        f" {_format_count(lately)} of them since yesterday",
-        remedy="bullpen queue dead shows them and why; bullpen queue retry ID tries one again",
+        text=f"{_messages(ever, 'message is', 'messages are')} dead,"
+        f" {_at_least(lately)} of them since yesterday",
+        remedy="bullpen queue dead shows the causes; bullpen queue retry ID retries one",
         severity=None if lately else Severity.INFO,
     )
 
 
 @check("queue.held", Severity.INFO, Needs.SCHEMA)
 def held(installation: Installation) -> Problem | Verdict:
-    """Messages that a person must let go on."""
+    """Messages are held until a person approves them."""
     count = _count(installation, MessageState.HELD)
     if not count:
         return PASSED
     return Problem(
-        text=f"{_format_count(count)} messages wait for you", remedy="bullpen queue held"
+        text=f"{_messages(count, 'message needs', 'messages need')} approval",
+        remedy="bullpen queue held",
     )
 
 
 @check("queue.lane_paused", Severity.WARNING, Needs.SCHEMA)
 def lane_paused(installation: Installation) -> Problem | Verdict:
-    """Agents that are paused; a warning where messages wait for them."""
+    """Agents are paused; a warning if they have pending messages."""
     with installation.store.read() as tx:
         lanes = list_lanes(tx)
     paused = [each for each in lanes if each.state == LaneState.PAUSED.value]
@@ -123,17 +137,18 @@ def lane_paused(installation: Installation) -> Problem | Verdict:
         return PASSED
     waiting = [each for each in paused if each.pending]
     first = (waiting or paused)[0]
+    pending = sum(each.pending for each in paused)
     return Problem(
-        text=f"paused: {_names(paused)}, with {sum(each.pending for each in paused)} messages"
-        f" waiting; @{first.agent}, for: {first.reason or 'no reason given'}",
-        remedy=f"bullpen agent resume {first.agent}, when the reason is gone",
+        text=f"paused: {_names(paused)}, with {format_count(pending, 'pending message')};"
+        f" reason of @{first.agent}: {first.reason or 'none given'}",
+        remedy=f"After fixing this, run: bullpen agent resume {first.agent}",
         severity=None if waiting else Severity.INFO,
     )
 
 
 @check("queue.unattended", Severity.WARNING, Needs.SCHEMA)
 def unattended(installation: Installation) -> Problem | Verdict:
-    """Messages wait, and no processor is there to answer them."""
+    """Messages are pending, and no processor runs."""
     with installation.store.read() as tx:
         lanes, alive = list_lanes(tx), count_live_workers(tx)
     waiting = [
@@ -145,21 +160,51 @@ def unattended(installation: Installation) -> Problem | Verdict:
         return PASSED
     count = sum(each.pending for each in waiting)
     return Problem(
-        text=f"{count} messages wait for {_names(waiting)}, and no processor runs",
+        text=f"{format_count(count, 'message is', 'messages are')} pending for {_names(waiting)},"
+        " and no processor runs",
         remedy="bullpen up",
+    )
+
+
+@check("queue.no_worker", Severity.WARNING, Needs.SCHEMA)
+def no_worker(installation: Installation) -> Problem | Verdict:
+    """Messages are pending for agents with the provider http, and no worker claims them."""
+    with installation.store.read() as tx:
+        lanes, since = list_lanes(tx), waiting_since(tx)
+    idle = [
+        each
+        for each in lanes
+        if each.outside and each.state in CLAIMABLE_LANE_STATES and not each.processing
+    ]
+    # A worker that claims one message after the other has claimed one a moment ago.
+    waits = {
+        each.agent: installation.now - max(since[each.agent], each.claimed_at)
+        for each in idle
+        if each.agent in since
+    }
+    late = [each for each in idle if waits.get(each.agent, 0) > NO_WORKER_AFTER_MS]
+    if not late:
+        return PASSED
+    count = sum(each.pending for each in late)
+    minutes = max(waits[each.agent] for each in late) // MINUTE
+    return Problem(
+        text=f"{format_count(count, 'message is', 'messages are')} pending for {_names(late)}"
+        f" (provider http), and no worker has claimed one for {format_count(minutes, 'minute')}",
+        remedy=f"Start the worker of @{late[0].agent}; or:"
+        f" bullpen agent set {late[0].agent} --provider echo",
     )
 
 
 @check("queue.upkeep", Severity.WARNING, Needs.SCHEMA)
 def jobs_failing(installation: Installation) -> Problem | Verdict:
-    """A loop that keeps the store in order fails again and again, or is not run."""
+    """A maintenance job fails repeatedly, or does not run."""
     with installation.store.read() as tx:
         loops, alive = list_job_statuses(tx), count_live_workers(tx)
     failing = [each for each in loops if each.failures >= MIN_FAILURES]
     if failing:
         worst = max(failing, key=lambda each: each.failures)
         return Problem(
-            text=f"{', '.join(each.name for each in failing)} fail; {worst.name} did"
+            text=f"failing: {', '.join(each.name for each in failing)}. {worst.name} failed"
             f" {worst.failures} times in a row: {(worst.last_error or '')[:200]}",
             remedy="bullpen status; bullpen logs scheduler",
         )
@@ -173,7 +218,8 @@ def jobs_failing(installation: Installation) -> Problem | Verdict:
     if late and alive.get("scheduler"):
         minutes = (installation.now - min(each.next_run_at or 0 for each in late)) // MINUTE
         return Problem(
-            text=f"{', '.join(each.name for each in late)} should have run {minutes} minutes ago",
+            text=f"overdue for {format_count(minutes, 'minute')}: "
+            + ", ".join(each.name for each in late),
             remedy="bullpen restart scheduler",
         )
     return PASSED
@@ -181,15 +227,56 @@ def jobs_failing(installation: Installation) -> Problem | Verdict:
 
 @check("queue.on_hold", Severity.WARNING, Needs.SCHEMA)
 def on_hold(installation: Installation) -> Problem | Verdict:
-    """Nothing goes out and nothing comes due, as after a backup was restored."""
+    """The home is on hold: responses and schedules are suspended, for example after a restore."""
     with installation.store.read() as tx:
         hold = find_hold(tx)
     if hold is None:
         return PASSED
     return Problem(
-        text=f"nothing goes out and nothing comes due until you let it go: {hold.reason[:200]}",
-        remedy="bullpen db release --dry-run shows what waits; bullpen db release",
+        text=f"responses, schedules and heartbeats are on hold: {hold.reason[:200]}",
+        remedy="bullpen db release --dry-run lists them; bullpen db release",
     )
 
 
-CHECKS = (on_hold, stale_leases, dead_letters, held, lane_paused, unattended, jobs_failing)
+CHECKS = (
+    *(on_hold, stale_leases, dead_letters, held, lane_paused, unattended, no_worker),
+    jobs_failing,
+)
+
+
+@check("channel.no_client", Severity.WARNING, Needs.SCHEMA)
+def no_client(installation: Installation) -> Problem | Verdict:
+    """The owner's address, schedules or pending responses use a channel without a client."""
+    with installation.store.read() as tx:
+        outgoing, schedules = count_outgoing_by_channel(tx), list_schedules(tx)
+    owner = installation.settings.owner_channel
+    uses = {owner: ("the owner's address", "bullpen config set owner_channel cli")}
+    for each in schedules:
+        name = quote(each.label or each.id)
+        remedy = f"bullpen schedule set {name} --to cli:owner"
+        uses.setdefault(each.place.channel, (f"the schedule {name}", remedy))
+    for channel, count in outgoing.items():
+        remedy = f"bullpen response list --channel {channel}"
+        uses.setdefault(channel, (format_count(count, "pending response"), remedy))
+    lost = [each for each in uses if not _has_client(installation, each)]
+    if not lost:
+        return PASSED
+    told = "; ".join(f"{each} (used by {uses[each][0]})" for each in lost[:MAX_LANES_SHOWN])
+    return Problem(
+        text=f"no client delivers the responses of {told}",
+        remedy=f"Install and configure the channel; or: {uses[lost[0]][1]}",
+    )
+
+
+def _has_client(installation: Installation, channel: str) -> bool:
+    """Whether responses on this channel are fetched, or a service delivers them."""
+    if channel in PULL_CHANNELS:
+        return True
+    info = CHANNELS.find(channel)
+    if info is None or isinstance(info, LoadProblem) or not info.factory:
+        return False
+    environ = installation.environ
+    return all(setting_value(each, installation.settings, environ) for each in info.needs)
+
+
+CHANNEL_CHECKS = (no_client,)

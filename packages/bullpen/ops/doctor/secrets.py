@@ -1,4 +1,4 @@
-"""Checks for secrets that others can read. No finding shows a secret."""
+"""Checks for secrets that other users can read. No finding shows a secret."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from bullpen.ops.doctor.home import OTHERS_MASK, make_private, mode_of, open_to_
 from bullpen.ops.doctor.installation import Installation
 
 MIN_SECRET_CHARS = 8
-"""Shorter secrets would be found in the middle of words."""
+"""Shorter secrets occur by chance inside words."""
 LOG_TAIL_BYTES = 2 << 20
-"""Bytes that are read from the end of each log without --deep."""
+"""The number of bytes searched at the end of each log without --deep."""
 MAX_FILES_SHOWN = 3
 
 _BULLPEN_TOKEN = re.compile(rb"(?<![A-Za-z0-9])bp_[A-Za-z0-9_-]{30,}")
-"""A token or key of Bullpen's own."""
+"""A token or API key of Bullpen."""
 _WORD_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 
 
 @check("secret.in_config", Severity.WARNING)
 def in_config(installation: Installation) -> Problem | Verdict:
-    """Others may read a settings file with secrets in it."""
+    """Other users have permissions on a settings file that contains secrets."""
     path = installation.home / SETTINGS_FILE
     old = installation.home / f"{SETTINGS_FILE}.bak"
     wrong = [
@@ -40,11 +40,10 @@ def in_config(installation: Installation) -> Problem | Verdict:
         return PASSED
     reach = [each for each in wrong if open_to_others(each)]
     return Problem(
-        text=f"{' and '.join(each.name for each in wrong)} with secrets in it"
-        f" has rights for others ({mode_of(wrong[0]) or 0:o})"
-        + ("" if reach else ", which only the rights of the home keep out"),
-        remedy=f"chmod 600 {' '.join(map(str, wrong))}"
-        + ("; and change the secrets" if reach else ""),
+        text=f"other users have permissions on {' and '.join(each.name for each in wrong)}"
+        f" (mode {mode_of(wrong[0]) or 0:o}), which contains secrets"
+        + ("" if reach else "; only the permissions of the home keep them out"),
+        remedy=f"chmod 600 {' '.join(map(str, wrong))}" + ("; change the secrets" if reach else ""),
         severity=Severity.CRITICAL if reach else None,
         fix=make_private(wrong),
     )
@@ -54,14 +53,14 @@ def _has_secrets(path: Path) -> bool:
     named = {each.name for each in fields(Settings) if "secret" in each.metadata}
     found = read_settings(path)
     if not found.readable:
-        return True  # nobody can tell, and it may
+        return True  # it may have some
     url = str(found.values.get(DATABASE_SETTING, ""))
     return any(found.values.get(each) for each in named) or bool(url_secrets(url))
 
 
 @check("secret.in_argv", Severity.CRITICAL)
 def in_argv(installation: Installation) -> Problem | Verdict:
-    """A process was called with a secret, which every user of this machine can read."""
+    """A process has a secret in its arguments, which every user of this machine can read."""
     known = [each for each in installation.secrets if len(each) >= MIN_SECRET_CHARS]
     found = [
         each
@@ -72,15 +71,14 @@ def in_argv(installation: Installation) -> Problem | Verdict:
         return PASSED
     names = ", ".join(str(each) for each in found[:MAX_FILES_SHOWN])
     return Problem(
-        text=f"{names} was called with a secret in its"
-        " arguments, where all users of this machine can read it",
-        remedy="End it, change the secret, and hand it over in the environment or a file.",
+        text=f"{names} has a secret in its arguments, which every user of this machine can read",
+        remedy="End the process, change the secret, and pass it in the environment or a file.",
     )
 
 
 @check("secret.log_hit", Severity.CRITICAL, seconds=2.5)
 def log_hit(installation: Installation) -> Problem | Verdict:
-    """A secret stands in a log, as far as its end; with --deep, anywhere in it."""
+    """A log contains a secret (the end of each log; with --deep, all of it)."""
     logs = installation.settings.logs
     if not logs.is_dir():
         return skipped("there are no logs yet")
@@ -94,8 +92,8 @@ def log_hit(installation: Installation) -> Problem | Verdict:
         return PASSED
     shown = hit[:MAX_FILES_SHOWN]
     return Problem(
-        text=f"a secret stands in {', '.join(each.name for each in shown)}",
-        remedy=f"Change the secret; then: rm {' '.join(map(str, shown))}; bullpen restart",
+        text=f"secret found in {', '.join(each.name for each in shown)}",
+        remedy=f"Change the secret, then run: rm {' '.join(map(str, shown))}; bullpen restart",
     )
 
 
@@ -122,7 +120,7 @@ def _contains_secret(data: bytes | mmap.mmap, known: Iterable[str]) -> bool:
 
 
 def _contains_word(data: bytes | mmap.mmap, secret: bytes) -> bool:
-    """Whether it is there as a whole word: a short one is part of many words."""
+    """Whether it occurs as a whole word."""
     at = data.find(secret)
     while at >= 0:
         before = data[at - 1 : at] if at else b""

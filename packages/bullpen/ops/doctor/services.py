@@ -1,4 +1,4 @@
-"""Checks of the supervisor and its services: down, crashing, duplicate, orphaned, silent."""
+"""Checks of the supervisor and its services: down, crashing, duplicate, orphaned, unresponsive."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import psutil
 from bullpen.core.clock import MINUTE, SECOND
 from bullpen.core.logs import last_lines
 from bullpen.core.network import api_url
+from bullpen.core.text import format_count
 from bullpen.ops.doctor.check import PASSED, Fix, Problem, Severity, Verdict, check, skipped
 from bullpen.ops.doctor.installation import Installation, Process
 from bullpen.ops.services.launch import end_orphans, find_orphans
@@ -37,33 +38,33 @@ def supervisors(installation: Installation) -> list[Process]:
 
 
 def service_processes(installation: Installation) -> list[Process]:
-    """The processes of this home's services, without the processes that they forked."""
+    """The processes of this home's services, without their forks."""
     found = {each.pid: each for each in installation.processes if each.ours and each.service}
     return [each for each in found.values() if each.parent not in found]
 
 
 @check("service.supervisor", Severity.INFO)
 def supervisor(installation: Installation) -> Problem | Verdict:
-    """Bullpen does not run, or its supervisor does not answer."""
+    """Bullpen is not running, or its supervisor does not answer."""
     if installation.services is not None:
         return PASSED
     found = supervisors(installation)
     if found:
         return Problem(
-            text=f"the supervisor, {found[0]}, does not answer",
+            text=f"the supervisor {found[0]} does not answer",
             remedy=f"kill {found[0].pid}; then bullpen up",
             severity=Severity.CRITICAL,
         )
     if not installation.home.is_dir():
         return skipped("there is no home yet")
-    return Problem(text="Bullpen does not run", remedy="bullpen up")
+    return Problem(text="Bullpen is not running", remedy="bullpen up")
 
 
 @check("service.down", Severity.CRITICAL)
 def down(installation: Installation) -> Problem | Verdict:
-    """A service does not run, though the others do."""
+    """A service is down while the others run."""
     if installation.services is None:
-        return skipped("Bullpen does not run")
+        return skipped("Bullpen is not running")
     asleep = [each for each in installation.services if each["state"] in DOWN_STATES]
     if not asleep:
         return PASSED
@@ -74,16 +75,16 @@ def down(installation: Installation) -> Problem | Verdict:
         text=f"not running: {told}",
         remedy=f"bullpen restart {name}"
         if by_hand
-        else f"bullpen logs {name} says why; bullpen restart {name} tries again",
+        else f"bullpen logs {name} shows the cause; bullpen restart {name}",
         severity=Severity.WARNING if by_hand else None,
     )
 
 
 @check("service.crash_loop", Severity.WARNING)
 def crash_loop(installation: Installation) -> Problem | Verdict:
-    """A service ends and is started again and again."""
+    """A service crashes and is restarted repeatedly."""
     if installation.services is None:
-        return skipped("Bullpen does not run")
+        return skipped("Bullpen is not running")
     log = installation.settings.logs / "supervisord.log"
     if not log.exists():
         return PASSED
@@ -97,7 +98,8 @@ def crash_loop(installation: Installation) -> Problem | Verdict:
         return PASSED
     name, count = max(often.items(), key=lambda each: each[1])
     return Problem(
-        text=f"{', '.join(sorted(often))} begins again and again: {name} {count} times in 10 min",
+        text=f"restarted repeatedly: {', '.join(sorted(often))}; {name} started {count} times"
+        " within 10 minutes",
         remedy=f"bullpen logs {name}",
     )
 
@@ -109,7 +111,7 @@ def _moment(text: str) -> int:
 
 @check("service.double", Severity.WARNING)
 def duplicate_services(installation: Installation) -> Problem | Verdict:
-    """Two processes are the same service of this home."""
+    """The same service of this home runs twice."""
     by_name: dict[str, list[Process]] = {}
     for each in service_processes(installation):
         by_name.setdefault(each.service or "", []).append(each)
@@ -123,28 +125,28 @@ def duplicate_services(installation: Installation) -> Problem | Verdict:
         f"{name}: processes {', '.join(str(each.pid) for each in found)}"
         for name, found in sorted(twice.items())
     )
-    return Problem(text=f"more than one at a time of {told}", remedy="bullpen down; bullpen up")
+    return Problem(text=f"running more than once: {told}", remedy="bullpen down; bullpen up")
 
 
 @check("service.leftovers", Severity.WARNING)
 def orphaned_services(installation: Installation) -> Problem | Verdict:
-    """Services run without a supervisor: nobody starts them again, nor stops them."""
+    """Services run without a supervisor, which would restart and stop them."""
     if installation.services is not None or supervisors(installation):
         return PASSED
     found = service_processes(installation)
     if not found:
         return PASSED
     return Problem(
-        text=f"{', '.join(f'{each.service} (process {each.pid})' for each in found)} run, and no"
-        " supervisor does",
-        remedy="bullpen up ends them and starts all anew; one that you began yourself, end with"
-        " Ctrl-C",
+        text="running without a supervisor: "
+        + ", ".join(f"{each.service} (process {each.pid})" for each in found),
+        remedy="bullpen up ends them and starts all services; end a service that you started"
+        " yourself with Ctrl-C",
         fix=_end_orphans(installation),
     )
 
 
 def _end_orphans(installation: Installation) -> Fix | None:
-    """The fix that ends them. Only a process that holds a lock of this home is certainly ours."""
+    """The fix that ends them; it ends only processes that hold a lock of this home."""
     held = find_orphans(installation.settings)
     if not held:
         return None
@@ -159,19 +161,20 @@ def _end_orphans(installation: Installation) -> Fix | None:
 
 @check("service.stale_files", Severity.INFO)
 def stale_files(installation: Installation) -> Problem | Verdict:
-    """Sockets and process ids of processes that are gone lie about."""
+    """Sockets and process id files of ended processes remain."""
     found = [*_stale_sockets(installation), *_stale_pids(installation)]
     if not found:
         return PASSED
 
     def apply() -> None:
-        # Looked for again, because a process may have started meanwhile.
+        # Searched again, because a process may have started meanwhile.
         for each in (*_stale_sockets(installation), *_stale_pids(installation)):
             each.unlink(missing_ok=True)
 
     return Problem(
-        text=f"{len(found)} files are left of processes that are gone, as {found[0].name}",
-        remedy="bullpen doctor --fix; they do no harm",
+        text=f"{format_count(len(found), 'file')} of ended processes"
+        f" {'remains' if len(found) == 1 else 'remain'}, for example {found[0].name}",
+        remedy="bullpen doctor --fix; the files are harmless",
         fix=Fix(steps=tuple(f"rm {each}" for each in found), apply=apply),
     )
 
@@ -190,7 +193,7 @@ def _stale_sockets(installation: Installation) -> list[Path]:
 
 
 def _has_listener(path: Path) -> bool:
-    """Whether a process listens on the socket, however slow it is."""
+    """Whether a process listens on the socket, even a slow one."""
     with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as asking:
         asking.settimeout(ANSWER_SECONDS)
         try:
@@ -212,10 +215,10 @@ def _stale_pids(installation: Installation) -> list[Path]:
 
 @check("service.api_silent", Severity.CRITICAL)
 def api_silent(installation: Installation) -> Problem | Verdict:
-    """The API runs and does not answer."""
+    """The API is running and does not answer."""
     running = {each["name"] for each in installation.services or () if each["state"] == RUNNING}
     if "api" not in running:
-        return skipped("the API does not run")
+        return skipped("the API is not running")
     where = urlsplit(api_url(installation.settings))
     asking = http.client.HTTPConnection(where.hostname or "", where.port, timeout=ANSWER_SECONDS)
     with closing(asking):
@@ -227,9 +230,9 @@ def api_silent(installation: Installation) -> Problem | Verdict:
         else:
             if status == http.HTTPStatus.OK:
                 return PASSED
-            said = f"it says {status}"
+            said = f"status {status}"
     return Problem(
-        text=f"the API runs and does not answer at {api_url(installation.settings)}: {said}",
+        text=f"the API is running and does not answer at {api_url(installation.settings)}: {said}",
         remedy="bullpen logs api; bullpen restart api",
     )
 

@@ -1,10 +1,10 @@
-"""The crash guard: pauses a service that crashes again and again, and notifies the owner.
+"""The crash guard: pauses a service that crashes repeatedly, and notifies the owner.
 
-No service is given up for good: one that crashes again and again, or does not start, is started
-again after a pause, which grows while that goes on.
+A service that crashes repeatedly, or does not start, is restarted after a pause, which doubles
+with each failure up to a limit.
 
-It is an event listener of supervisord, which writes every change of a service to its standard input
-and reads the acknowledgement from its standard output.
+It is an event listener of supervisord, which writes every state change of a service to its standard
+input and reads the acknowledgement from its standard output.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ STOP_SECONDS = 60.0
 PAUSE_SECONDS, MAX_PAUSE_SECONDS = 30.0, 600.0
 """The pause before a service is started again, at first and at most."""
 CHECK_SECONDS = 60.0
-"""How often all services are looked at, besides the events: a guard that was killed misses some."""
+"""How often all services are checked, besides the events: a killed guard misses some."""
 
 EXITED, FATAL, STOPPED = "PROCESS_STATE_EXITED", "PROCESS_STATE_FATAL", "PROCESS_STATE_STOPPED"
 TICK = "TICK_5"
@@ -61,18 +61,18 @@ class CrashCounter:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Of a service that was stopped by the guard, or did not start."""
+    """The pause of a service that the guard stopped, or that did not start."""
 
     times: int
-    """How many pauses in a row."""
+    """The number of pauses in a row."""
     until: float
-    """In the seconds of the system's monotonic clock."""
+    """The end, in seconds of the system's monotonic clock."""
     stopping: bool = False
-    """Whether the event of the guard's own stop is still to come."""
+    """Whether the event of the guard's own stop is still expected."""
 
 
 class Pauses:
-    """The pauses of one home's services, in a file: the guard may be killed as well."""
+    """The pauses of one home's services, stored in a file, because the guard may be killed."""
 
     def __init__(self, settings: Settings) -> None:
         self._path = settings.run / PAUSES_FILE
@@ -86,11 +86,11 @@ class Pauses:
         return bool(self._pauses)
 
     def get(self, service: str) -> Pause | None:
-        """The pause of a service, over or not."""
+        """The pause of a service, also one that has ended."""
         return self._pauses.get(service)
 
     def begin(self, service: str, now: float, *, stopping: bool = False) -> Pause:
-        """Begin a pause, twice as long as the one before."""
+        """Begin a pause, twice as long as the previous one."""
         before = self._pauses.get(service)
         times = 1 if before is None else before.times + 1
         seconds = min(PAUSE_SECONDS * 2 ** (min(times, 20) - 1), MAX_PAUSE_SECONDS)
@@ -107,8 +107,8 @@ class Pauses:
         document = {name: asdict(each) for name, each in self._pauses.items()}
         try:
             replace_file(self._path, json.dumps(document).encode())
-        except OSError as error:  # this guard knows it all the same
-            log.warning("%s cannot be written: %s", self._path, error)
+        except OSError as error:  # this guard keeps them in memory
+            log.warning("cannot write %s: %s", self._path, error)
 
 
 class CrashGuard:
@@ -121,7 +121,7 @@ class CrashGuard:
         self._check_at = 0.0
 
     def handle(self, event: str, service: str, now: float) -> None:
-        """Act on one change of one service, or on the passing of time."""
+        """Handle a state change of a service, or a timer event."""
         if event == TICK:
             self._tick(now)
         elif event == STOPPED:
@@ -137,12 +137,12 @@ class CrashGuard:
         if pause is not None and pause.stopping:
             self._pauses.put(service, Pause(pause.times, pause.until))
             return
-        self._crashes[service].reset()  # a person stopped it, who has seen to it
+        self._crashes[service].reset()  # a person stopped it
         if pause is not None:
             self._pauses.put(service, None)
 
     def _tick(self, now: float) -> None:
-        """Start the services whose pause is over."""
+        """Start the services whose pause has ended."""
         if not self._pauses and now < self._check_at:
             return
         self._check_at = now + CHECK_SECONDS
@@ -150,7 +150,7 @@ class CrashGuard:
             for each in Supervisor(self._settings).services():
                 self._look_at(each["name"], each["state"], now)
         except BullpenError as error:
-            log.warning("the services cannot be looked at: %s", error)
+            log.warning("cannot read the states of the services: %s", error)
 
     def _look_at(self, service: str, state: str, now: float) -> None:
         pause = self._pauses.get(service)
@@ -159,7 +159,7 @@ class CrashGuard:
                 self._give_up(service, now)
         elif state in ("FATAL", "STOPPED") and now >= pause.until:
             with start_lock(self._settings, 0.0):
-                log.info("%s is started again", service)
+                log.info("restarting %s after its pause", service)
                 Supervisor(self._settings).start_nowait(service)
         elif state == RUNNING and now >= pause.until + CRASH_WINDOW_SECONDS:
             self._pauses.put(service, None)
@@ -169,18 +169,18 @@ class CrashGuard:
             self._notify_owner(service, "does not start")
 
     def _stop(self, service: str, now: float) -> None:
-        """Stop a service and tell the owner, unless a person starts or stops services just now."""
+        """Stop a service and notify the owner, unless a person is starting or stopping services."""
         try:
             with start_lock(self._settings, 0.0):
                 pause = self._pauses.begin(service, now, stopping=True)
                 stopped = self._try_stop(service)
         except Overloaded as error:
-            log.warning("%s crashes and is not stopped: %s", service, error)
+            log.warning("%s crashes repeatedly and was not stopped: %s", service, error)
             return
         if not stopped:
             self._pauses.put(service, None)
         if pause.times == 1:
-            outcome = "is stopped" if stopped else "cannot be stopped"
+            outcome = "was stopped" if stopped else "could not be stopped"
             minutes = CRASH_WINDOW_SECONDS / 60
             self._notify_owner(
                 service, f"crashed {MAX_CRASHES} times in {minutes:.0f} minutes and {outcome}"
@@ -191,16 +191,16 @@ class CrashGuard:
         try:
             Supervisor(self._settings).stop(service, STOP_SECONDS)
         except BullpenError as error:
-            log.error("%s cannot be stopped: %s", service, error)
+            log.error("cannot stop %s: %s", service, error)
             return False
         return True
 
     def _notify_owner(self, service: str, what: str) -> None:
         log.error("%s %s", service, what)
         text = (
-            f"The service {service} {what}. What waits for it stays. Bullpen tries again, after"
-            f" {PAUSE_SECONDS:.0f} seconds at first. `bullpen logs {service}` says why;"
-            f" `bullpen restart {service}` tries again at once."
+            f"The service {service} {what}. Pending messages stay queued. Bullpen restarts it, at"
+            f" first after {PAUSE_SECONDS:.0f} seconds. `bullpen logs {service}` shows the cause;"
+            f" `bullpen restart {service}` restarts it now."
         )
         try:
             store = open_store(self._settings)
@@ -208,14 +208,14 @@ class CrashGuard:
                 send_to_owner(tx, text)
             store.close()
         except BullpenError as error:
-            log.error("the owner cannot be told: %s (%s)", error, error.hint)
+            log.error("cannot notify the owner: %s (%s)", error, error.hint)
 
 
 def run(settings: Settings) -> None:
     """Handle the supervisor's events until it ends."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     guard = CrashGuard(settings)
-    log.info("the crash guard is ready")
+    log.info("ready: watching the services")
     while True:
         listener.ready(sys.stdout)
         line = sys.stdin.readline()

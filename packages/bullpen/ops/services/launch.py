@@ -1,4 +1,4 @@
-"""Start supervisord, one for each home, and end the services that a supervisor left behind."""
+"""Start supervisord, one for each home, and end orphaned services."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from bullpen.core.errors import Overloaded, RunsAlready
 from bullpen.core.files import file_lock, is_locked
 from bullpen.core.network import socket_directory
 from bullpen.core.settings import Settings
+from bullpen.core.text import format_count
 from bullpen.ops.services import SUPERVISOR_VARIABLE
 from bullpen.ops.services.programs import (
     RENAMED_SERVICES,
@@ -33,19 +34,19 @@ from bullpen.ops.services.supervisor import (
 
 PR_SET_PDEATHSIG = 1
 STOP_MARGIN_SECONDS = 30
-"""What the processor may take to stop, besides the grace period of its runs."""
+"""The time that the processor may take to stop, besides the grace period of its runs."""
 START_LOCK_SECONDS = 120.0
 KILL_SECONDS = 10.0
 LOCK_SUFFIX = ".lock"
 PAUSES_FILE = "pauses.json"
-"""In run/: what the crash guard stopped, and when it starts it again."""
+"""In run/: the services that the crash guard paused, and the end of each pause."""
 
 
 def launch(
     settings: Settings, services: Sequence[ServiceProgram], *, stays: bool = True
 ) -> subprocess.Popen[bytes]:
     """Start supervisord with these services; unless it `stays`, it ends with this process."""
-    (settings.run / PAUSES_FILE).unlink(missing_ok=True)  # all services begin anew
+    (settings.run / PAUSES_FILE).unlink(missing_ok=True)  # no service is paused after a start
     if stays:
         recovery_file(settings).touch()
     else:
@@ -65,7 +66,7 @@ def launch(
 
 def supervisor_command(config: Path) -> list[str]:
     """The command line of supervisord with this configuration."""
-    # Run as root it asks for an explicit user.
+    # As root it requires an explicit user.
     user = ("-u", "root") if os.geteuid() == 0 else ()
     return [sys.executable, "-m", "bullpen.ops.services.supervisord", "-c", str(config), *user]
 
@@ -86,7 +87,7 @@ def supervisor_environment(
 
 
 def terminate_with_parent(parent: int) -> None:
-    """Ask Linux to send SIGTERM to this process when its parent ends; elsewhere do nothing."""
+    """Ask Linux to send SIGTERM to this process when its parent ends; a no-op elsewhere."""
     if not sys.platform.startswith("linux"):
         return
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
@@ -100,7 +101,7 @@ def supervisor_pid(environ: Mapping[str, str]) -> int:
 
 
 def recovery_file(settings: Settings) -> Path:
-    """The file that exists while the supervisor is to be started again if it dies."""
+    """The file that exists while a killed supervisor must be restarted."""
     return settings.run / "recover"
 
 
@@ -114,7 +115,9 @@ def service_lock(settings: Settings, name: str) -> Iterator[None]:
     """Hold the lock of a service; raises RunsAlready if another process does."""
     with _pid_lock(settings, lock_file(settings, name), 0.0) as holder:
         if holder is not None:
-            raise RunsAlready(f"the {name} of this supervisor runs already, as process {holder}")
+            raise RunsAlready(
+                f"the {name} of this supervisor is already running (process {holder})"
+            )
         yield
 
 
@@ -129,11 +132,11 @@ def start_lock(settings: Settings, seconds: float = START_LOCK_SECONDS) -> Itera
 
 @contextmanager
 def _pid_lock(settings: Settings, path: Path, seconds: float) -> Iterator[int | str | None]:
-    """Hold a lock file with this process's id in it; yields who else holds it after this time."""
+    """Hold a lock file with this process's id in it; yields another holder after this time."""
     make_directories(settings)
     with file_lock(path, seconds) as number:
         if number is None:
-            yield _read_pid(path) or "of somebody"
+            yield _read_pid(path) or "(unknown)"
             return
         os.ftruncate(number, 0)
         os.write(number, f"{os.getpid()}\n".encode())
@@ -155,13 +158,13 @@ def lock_holders(settings: Settings) -> dict[str, int]:
 
 
 def _read_pid(path: Path) -> int | None:
-    """The process id in a lock file; None if its holder has not written it yet."""
+    """The process id in a lock file; None until its holder has written it."""
     text = path.read_text(encoding="utf-8").strip()
     return int(text) if text.isdecimal() else None
 
 
 def find_orphans(settings: Settings) -> dict[str, psutil.Process]:
-    """The processes of this home's services by name, for use while no supervisor runs."""
+    """The processes of this home's services by name, while no supervisor runs."""
     found = {}
     for name, pid in lock_holders(settings).items():
         with suppress(psutil.NoSuchProcess):
@@ -172,7 +175,7 @@ def find_orphans(settings: Settings) -> dict[str, psutil.Process]:
 def end_orphans(
     found: Mapping[str, psutil.Process], seconds: float, tell: Callable[[str], None]
 ) -> None:
-    """Terminate processes; kill those that remain after this time, with their children."""
+    """Terminate processes; after this time, kill the remaining ones and their children."""
     processes = list(found.values())
     for each in processes:
         with suppress(psutil.NoSuchProcess):
@@ -180,7 +183,8 @@ def end_orphans(
     alive = wait_for_exit(processes, seconds)
     if not alive:
         return
-    tell(f"{len(alive)} did not end within {seconds:.0f} seconds and are killed")
+    count = format_count(len(alive), "process", "processes")
+    tell(f"Killing {count}, still running after {seconds:.0f} s.")
     family = []
     for each in alive:
         with suppress(psutil.NoSuchProcess):

@@ -1,13 +1,13 @@
-"""The services: one supervisor program file each, and what must be set before it is started.
+"""The services: a supervisor program file each, and the settings that it requires.
 
-A file may name settings without which its service is not started, in a section that the
-supervisor ignores:
+A file may name required settings in a section that the supervisor ignores. Its service starts
+once they are set:
 
     [bullpen:telegram]
     needs = telegram_bot_token
 
-Bullpen's own files are in services/. A channel of another package has a file in the home, which
-`bullpen up` writes.
+Bullpen's own files are in services/. `bullpen up` writes a file in the home for each channel of
+another package.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _THIS_FILE = Path(__file__).resolve()
 SECTION_PREFIX = "bullpen:"
 
 RENAMED_SERVICES = {"minder": "guard"}
-"""Old names and new ones. A supervisor that was started before an upgrade uses the old one."""
-# Started after all others and stopped before them: a channel takes work in.
+"""Old and new names. A supervisor that was started before an upgrade uses the old one."""
+# Channels start last and stop first, because they accept new messages.
 CHANNEL_PROGRAM = """\
-; Written by `bullpen up` for a channel of an installed package; changes here are lost.
+; Written by `bullpen up` for a channel of an installed package. Changes are overwritten.
 [program:{name}]
 command="%(ENV_BULLPEN_BIN)s/bullpen" run channel {name}
 priority=400
@@ -49,42 +49,42 @@ stdout_logfile_backups=3
 
 @dataclass(frozen=True, slots=True)
 class ServiceProgram:
-    """One service: its file, and the settings that it cannot do without."""
+    """One service: its file, and the settings that it requires."""
 
     name: str
     file: Path
     needs: tuple[str, ...] = ()
 
     def set_up(self, settings: Settings) -> bool:
-        """Whether all that it needs is set."""
+        """Whether all required settings are set."""
         return all(setting_value(each, settings, os.environ) for each in self.needs)
 
 
 def supervisor_config() -> Path:
-    """supervisord.conf: in the package where it is installed, else in the checkout."""
+    """supervisord.conf: in an installed package, else in the checkout."""
     return _packaged_directory("deploy") / "supervisord.conf"
 
 
 def tmux_config() -> Path:
-    """tmux.conf: beside the package where it is installed, else at the top of the checkout."""
+    """tmux.conf: in an installed package, else at the top of the checkout."""
     beside = _THIS_FILE.parents[2] / "tmux.conf"
     return beside if beside.is_file() else _THIS_FILE.parents[4] / "tmux.conf"
 
 
 def list_programs(settings: Settings) -> list[ServiceProgram]:
-    """Every service that has a file, by name; those of packages as `bullpen up` found them."""
+    """Every service that has a file, by name; channels of packages since the last `bullpen up`."""
     own = {file.stem: file for file in _packaged_directory("services").glob("*.conf")}
     files = {file.stem: file for file in _generated_directory(settings).glob("*.conf")} | own
     return [_read(files[name]) for name in sorted(files)]
 
 
 def programs_set_up(settings: Settings) -> list[ServiceProgram]:
-    """The services that are to run: all that they need is set."""
+    """The services whose required settings are set."""
     return [each for each in list_programs(settings) if each.set_up(settings)]
 
 
 def write_channel_programs(settings: Settings) -> None:
-    """Write a program file for each channel of a package, and delete those of packages gone."""
+    """Write a program file for each channel of a package; delete files of removed packages."""
     directory = _generated_directory(settings)
     directory.mkdir(mode=0o700, exist_ok=True)
     wanted = {}
@@ -100,12 +100,12 @@ def write_channel_programs(settings: Settings) -> None:
 
 
 def include_paths(services: Iterable[ServiceProgram]) -> str:
-    """The files as supervisord includes them: patterns with blanks between them."""
+    """The files in the form that supervisord includes: patterns separated by blanks."""
     return " ".join(re.sub(r"\s", "?", glob.escape(str(each.file))) for each in services)
 
 
 def make_directories(settings: Settings) -> None:
-    """Make what is missing of them, for the owner alone."""
+    """Create the missing directories, with access for the owner only."""
     for each in (settings.home, settings.logs, settings.run):
         each.mkdir(mode=0o700, parents=True, exist_ok=True)
 

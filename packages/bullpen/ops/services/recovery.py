@@ -1,7 +1,7 @@
-"""Start the supervisor again after it was killed, and end what it left behind.
+"""Restart the supervisor after it was killed, and end its orphaned services.
 
-Its services end with it, by a signal of the system. Each then begins `bullpen run recovery`, a
-process of its own, and one of these starts the supervisor again.
+The system sends its services a signal when it ends. Each service then starts a process
+`bullpen run recovery`, and one of these processes restarts the supervisor.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 RECOVERY = "recovery"
 SHORT_LIFE_SECONDS = 10.0
-"""A supervisor that lived for less is started again after a pause."""
+"""A supervisor that ran for less is restarted after a pause."""
 PAUSE_SECONDS, MAX_PAUSE_SECONDS = 2.0, 60.0
 """The pause between two attempts, at first and at most."""
 SUPERVISOR_SECONDS = 30.0
@@ -44,8 +44,8 @@ POLL_SECONDS = 0.05
 
 
 def begin_recovery(settings: Settings) -> None:
-    """Let a process of its own start the supervisor again: this one, a service of it, ends."""
-    if not recovery_file(settings).exists():  # the foreground's, or a person stopped Bullpen
+    """Start a separate process that restarts the supervisor, because this service is ending."""
+    if not recovery_file(settings).exists():  # started in the foreground, or stopped by a person
         return
     try:
         log_file: int | IO[bytes] = (settings.logs / f"guard{LOG_SUFFIX}").open("ab")
@@ -68,10 +68,10 @@ def _is_of_supervisor(variable: str) -> bool:
 
 
 def run(settings: Settings) -> None:
-    """Start the supervisor again, however often that fails at first; one process does it."""
+    """Restart the supervisor, with retries; only one process does it."""
     try:
         with service_lock(settings, RECOVERY):
-            log.warning("the supervisor was killed; it is started again")
+            log.warning("the supervisor was killed; restarting it")
             age = time.time() - recovery_file(settings).stat().st_mtime
             if 0 <= age < SHORT_LIFE_SECONDS:
                 time.sleep(PAUSE_SECONDS)
@@ -80,16 +80,16 @@ def run(settings: Settings) -> None:
                 time.sleep(pause)
                 pause = min(2 * pause, MAX_PAUSE_SECONDS)
     except (RunsAlready, FileNotFoundError):
-        return  # another one does it, or a person has stopped Bullpen
+        return  # another process does it, or a person stopped Bullpen
 
 
 def _recovered(settings: Settings) -> bool:
-    """Whether the supervisor runs now, or is not to run any more."""
+    """Whether the supervisor runs now, or must not run any more."""
     supervisor = Supervisor(settings)
     try:
         if supervisor.alive():
             return True
-        # Before the lock is taken, because this may take long, and a person's `up` comes first.
+        # Before taking the lock, because this may take long, and a person's `up` has priority.
         end_orphaned_services(settings, log.warning)
         with start_lock(settings):
             if not recovery_file(settings).exists() or supervisor.alive():
@@ -99,12 +99,12 @@ def _recovered(settings: Settings) -> bool:
             begun = partial(_has_begun, supervisor)
             return bool(poll_until(begun, SUPERVISOR_SECONDS, POLL_SECONDS))
     except (BullpenError, OSError) as error:
-        log.error("the supervisor cannot be started yet: %s", error)
+        log.error("cannot start the supervisor yet: %s", error)
         return False
 
 
 def _has_begun(supervisor: Supervisor) -> bool:
-    """Whether the supervisor has started a service, which would begin the next recovery."""
+    """Whether the supervisor has started a service, which could start the next recovery."""
     try:
         return any(each["pid"] for each in supervisor.services())
     except BullpenError:
@@ -112,11 +112,11 @@ def _has_begun(supervisor: Supervisor) -> bool:
 
 
 def end_orphaned_services(settings: Settings, tell: Callable[[str], None]) -> None:
-    """End the services that a dead supervisor left: none may ever run twice."""
+    """End the services of an ended supervisor, because no service may run twice."""
     found = find_orphans(settings)
     orphans = {name: each for name, each in found.items() if each.pid != os.getpid()}
     if orphans:
         names = ", ".join(f"{name} ({each.pid})" for name, each in orphans.items())
         seconds = settings.grace_seconds
-        tell(f"An earlier supervisor is gone and left {names}; they get {seconds} s to end.")
+        tell(f"Stopping orphaned services of an earlier supervisor: {names} (up to {seconds} s).")
         end_orphans(orphans, seconds, tell)

@@ -27,7 +27,7 @@ CONTROL_KEY_FILE = "supervisor.key"
 
 
 CORE_SERVICES = frozenset({"processor", "scheduler", "api", "guard"})
-"""The services that are not channels. Each channel has a service with its own name."""
+"""The services besides channels. Each channel has a service with its own name."""
 
 RUNNING = "RUNNING"
 DOWN_STATES = frozenset({"STOPPED", "EXITED", "FATAL", "BACKOFF", "UNKNOWN"})
@@ -38,7 +38,7 @@ EXIT_POLL_SECONDS = 0.05
 ANSWER_SECONDS = 10.0
 
 FAILURES = (OSError, http.client.HTTPException, xmlrpc.client.Error, ExpatError)
-"""What the client of XML-RPC raises where no supervisor answers."""
+"""The exceptions of the XML-RPC client if no supervisor answers."""
 
 SHUTDOWN_STATE, BAD_NAME, ALREADY_STARTED, NOT_RUNNING = 6, 10, 60, 70
 """Fault codes of supervisord."""
@@ -51,7 +51,7 @@ class Service(TypedDict):
     state: str
     pid: int
     seconds: int
-    """How long it has been running."""
+    """Seconds since its start; 0 if it is down."""
 
 
 class Supervisor:
@@ -91,10 +91,10 @@ class Supervisor:
         for each in self.services():
             if each["name"] == name:
                 return each
-        raise UnknownService(f"there is no service {name[:40]!r}")
+        raise UnknownService(f"service {name[:40]!r} does not exist")
 
     def start(self, name: str, seconds: float) -> Service:
-        """Start a service unless it runs, and wait until it does."""
+        """Start a service unless it runs, and wait until it runs."""
         if self.service(name)["state"] in DOWN_STATES:
             self.start_nowait(name)
         found = self._wait(name, lambda state: state != "STARTING", seconds)
@@ -108,7 +108,7 @@ class Supervisor:
             server.supervisor.startProcess(self._program(name), False)
 
     def stop(self, name: str, seconds: float) -> Service:
-        """Stop a service and wait for its end, which may take longer than this time."""
+        """Stop a service and wait for its end, at most this time."""
         ended = DOWN_STATES - {"BACKOFF"}
         if self.service(name)["state"] not in ended:
             with self._calling(NOT_RUNNING) as server:
@@ -122,20 +122,20 @@ class Supervisor:
         return self.start(name, start_seconds)
 
     def signal(self, name: str, signal: str) -> None:
-        """Send a service a signal; if that ends it, the supervisor starts it again."""
+        """Send a service a signal; if that ends it, the supervisor restarts it."""
         self.service(name)
         with self._calling(NOT_RUNNING) as server:
             server.supervisor.signalProcess(self._program(name), signal)
 
     def restart_all(self) -> None:
-        """Stop and start every service; returns before that is done."""
+        """Restart every service, without waiting for it."""
         with self._calling() as server:
             server.supervisor.restart()
 
     def shutdown(self, seconds: float) -> bool:
         """Stop every service and the supervisor itself; false if that takes longer than this time.
 
-        While it stops, the supervisor answers every call with a fault, so wait for its process.
+        The supervisor answers every call with a fault while it stops, so wait for its process.
         """
         try:
             with self._calling() as server:
@@ -146,7 +146,7 @@ class Supervisor:
         return not wait_for_exit([process], seconds)
 
     def _wait(self, name: str, wanted: Callable[[str], bool], seconds: float) -> Service:
-        """The service as soon as it is in a wanted state, or as it is after this time."""
+        """The service as soon as it is in a wanted state, or after this time."""
 
         def in_state() -> Service | None:
             service = self.service(name)
@@ -155,7 +155,7 @@ class Supervisor:
         return poll_until(in_state, seconds, STATE_POLL_SECONDS) or self.service(name)
 
     def _programs(self) -> list[Service]:
-        """The services as the supervisor names them."""
+        """The services with the supervisor's names."""
         with self._calling() as server:
             programs = server.supervisor.getAllProcessInfo()
         assert isinstance(programs, list)
@@ -178,24 +178,25 @@ class Supervisor:
 
     @contextmanager
     def _calling(self, *expected: int) -> Iterator[xmlrpc.client.ServerProxy]:
-        """Translate the faults of supervisord; those that are expected are ignored."""
+        """Translate the faults of supervisord; expected faults are ignored."""
         try:
             with self._server() as server:
                 yield server
         except xmlrpc.client.Fault as fault:
             if fault.faultCode == SHUTDOWN_STATE:
-                raise Overloaded("the supervisor is stopping or starting its services") from None
+                raise Overloaded("the supervisor is starting or stopping its services") from None
             if fault.faultCode == BAD_NAME:
-                raise UnknownService(f"the supervisor has no such service: {fault}") from None
+                raise UnknownService(f"unknown service: {fault.faultString}") from None
             if fault.faultCode not in expected:
-                raise ServiceFailed(f"the supervisor refuses: {fault.faultString}") from None
+                raise ServiceFailed(f"the supervisor refused: {fault.faultString}") from None
         except (TimeoutError, BlockingIOError):
             raise Overloaded(
-                f"the supervisor does not answer within {ANSWER_SECONDS:.0f} seconds",
-                hint=f"Try again. If it never does: kill -9 $(cat {self._pid_file}); bullpen up",
+                f"the supervisor did not answer within {ANSWER_SECONDS:.0f} seconds",
+                hint="Try again. If it still does not answer, run:"
+                f" kill -9 $(cat {self._pid_file}); bullpen up",
             ) from None
         except FAILURES as error:
-            raise NoSupervisor(f"no supervisor answers: {error}") from None
+            raise NoSupervisor(f"cannot connect to the supervisor: {error}") from None
 
     def _server(self) -> xmlrpc.client.ServerProxy:
         path = socket_directory(self._settings, make=False) / "supervisor.sock"
@@ -227,10 +228,10 @@ class _Transport(xmlrpc.client.Transport):
 
 
 def create_control_secret(settings: Settings) -> str:
-    """Make the supervisor's password, in a private file; gives its hash for supervisord."""
+    """Create the supervisor's password in a private file; returns its hash for supervisord."""
     secret = secrets.token_urlsafe(32)
     replace_file(settings.run / CONTROL_KEY_FILE, secret.encode())
-    # supervisord reads SHA-1 only, which reveals nothing of a secret that is this long.
+    # supervisord supports SHA-1 only, which reveals nothing about a secret of this length.
     return hashlib.sha1(secret.encode(), usedforsecurity=False).hexdigest()
 
 
@@ -242,10 +243,10 @@ def read_control_secret(settings: Settings) -> str:
         return ""
 
 
-# Waits for processes that are not children of this one. A zombie has ended; psutil would wait for
-# it, and wait for ever in a container whose first process adopts orphans and never reaps them.
+# Waits for processes that are not children of this one. A zombie counts as ended: psutil would
+# wait forever in a container whose first process adopts orphans and never reaps them.
 def wait_for_exit(processes: Sequence[psutil.Process], seconds: float) -> list[psutil.Process]:
-    """Wait for processes to end; gives those that have not after this time."""
+    """Wait for processes to end; returns those that still run after this time."""
 
     def alive() -> list[psutil.Process]:
         return [each for each in processes if not _has_exited(each)]

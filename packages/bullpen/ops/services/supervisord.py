@@ -1,7 +1,7 @@
-"""supervisord as `bullpen up` starts it: a full disk ends neither it nor what it reads.
+"""supervisord with log handlers that tolerate a full disk.
 
-supervisord writes its own log and those of its services. Its own handlers raise when the disk is
-full: it would stop reading that service's output, which blocks the service, or end altogether.
+supervisord writes its own log and those of its services. Its own handlers raise an exception when
+the disk is full: it would stop reading the service's output, which blocks the service, or exit.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bullpen.ops.services import SUPERVISOR_VARIABLE
 
 
 class LogFileHandler(loggers.RotatingFileHandler):  # type: ignore[misc] # supervisor has no types
-    """A rotating log file. What cannot be written is dropped, and counted in the log later."""
+    """A rotating log file. Records that cannot be written are dropped, and counted in the log."""
 
     def __init__(self, filename: str, mode: str, max_bytes: int, backups: int) -> None:
         loggers.Handler.__init__(self)
@@ -29,7 +29,7 @@ class LogFileHandler(loggers.RotatingFileHandler):  # type: ignore[misc] # super
         self.stream: IO[bytes] | None = None
         self._dropped = 0
         self._partial = False
-        """Whether the last line in the file is not complete."""
+        """Whether the last line in the file is incomplete."""
 
     def emit(self, record: loggers.LogRecord) -> None:
         """Write a record, or drop it."""
@@ -56,7 +56,7 @@ class LogFileHandler(loggers.RotatingFileHandler):  # type: ignore[misc] # super
             Path(self.baseFilename).unlink()
 
     def _bytes(self, record: loggers.LogRecord) -> bytes:
-        """The record as it is written: the output of a service is bytes already."""
+        """The record as bytes; the output of a service is bytes already."""
         if isinstance(record.msg, bytes) and not record.kw.get("exc_info"):
             return record.msg
         return str(self.fmt % record.asdict()).encode(errors="backslashreplace")
@@ -65,7 +65,7 @@ class LogFileHandler(loggers.RotatingFileHandler):  # type: ignore[misc] # super
         if self.stream is None:
             self.stream = Path(self.baseFilename).open("ab", buffering=0)  # noqa: SIM115
         if self._dropped:
-            note = f"supervisord: the disk was full; {self._dropped} pieces of this log are lost\n"
+            note = f"supervisord: the disk was full; lost {self._dropped} records of this log\n"
             self._append(b"\n" * self._partial + note.encode())
             self._dropped = 0
         self._append(data)
@@ -83,14 +83,14 @@ class LogFileHandler(loggers.RotatingFileHandler):  # type: ignore[misc] # super
     def _append(self, data: bytes) -> None:
         assert self.stream is not None
         left = memoryview(data)
-        while left:  # a disk that fills up takes a part
+        while left:  # an almost full disk takes a part
             written = self.stream.write(left)
             self._partial = bytes(left[written - 1 : written]) != b"\n"
             left = left[written:]
 
 
 class ErrorOutput:
-    """Standard error of supervisord, which is a file: what has no room there is dropped."""
+    """Standard error of supervisord, a file; text is dropped while the disk is full."""
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
@@ -102,13 +102,13 @@ class ErrorOutput:
         return len(text)
 
     def flush(self) -> None:
-        """Write what is buffered, or keep it."""
+        """Write the buffer, or keep it."""
         with suppress(OSError):
             self._stream.flush()
 
 
 def main() -> None:
-    """Run supervisord until it is told to stop."""
+    """Run supervisord until it is stopped."""
     loggers.RotatingFileHandler = LogFileHandler
     sys.stderr = ErrorOutput(sys.stderr)
     os.environ[SUPERVISOR_VARIABLE] = str(os.getpid())
