@@ -177,9 +177,7 @@ def _arrows() -> list[str]:
 
 
 def _box(x: int, y: int, width: int, height: int, kind: str, radius: int = 8) -> str:
-    return (
-        f'<rect class="{kind}" x="{x}" y="{y}" width="{width}" height="{height}" rx="{radius}"/>'
-    )
+    return f'<rect class="{kind}" x="{x}" y="{y}" width="{width}" height="{height}" rx="{radius}"/>'
 
 
 def _text(x: int, y: int, text: str, kind: str = "", anchor: str = "start") -> str:

@@ -25,7 +25,9 @@ _INLINE = re.compile(r"(?<!`)`([^`\n]+(?:\n[^`\n]+)?)`(?!`)")
 _SHELL = {"", "sh", "bash", "console", "shell"}
 _BEFORE = r"(?:^|[|;&(]\s*|\$\(|(?<!\S)(?:sudo|exec)\s+|(?:[\d*]+\s+){5}|[A-Z_]+=\S*\s+)"
 _COMMAND = re.compile(rf"{_BEFORE}(?:\$\s+)?(?:\S*/bin/)?bullpen(?=\s|$)")
-_ROUTE = re.compile(r"(?:\b(GET|POST|PUT|PATCH|DELETE) )?(?:https?://[\w.:$-]+)?(/api/[^\s`\"')|,;]*)")
+_ROUTE = re.compile(
+    r"(?:\b(GET|POST|PUT|PATCH|DELETE) )?(?:https?://[\w.:$-]+)?(/api/[^\s`\"')|,;]*)"
+)
 _HOLE = re.compile(r"<\w+>|\{\w+\}|…|\$\w+")
 LITERAL_CHARS = 8
 """A piece of a text must have so many letters of its own to be looked for."""
@@ -170,9 +172,7 @@ def _up_to_operator(text: str) -> str:
             quote = "" if each == quote else quote
         elif each in "'\"":
             quote = each
-        elif each in "|;&>)" or (each == "<" and not text[place + 1 :].startswith(("id", "name"))):
-            return text[:place]
-        elif each == "#" and (place == 0 or text[place - 1].isspace()):
+        elif each in "|;&<>)":
             return text[:place]
     return text
 

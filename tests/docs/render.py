@@ -1,5 +1,5 @@
-"""Writes the pages of docs/ that are generated from the code: settings, commands, routes, events
-and states.
+"""Writes the pages of docs/ that are generated from the code: settings, commands, routes,
+events, states and the picture of the architecture.
 
 `python -m tests.docs.render` updates them; a test fails if a page is out of date.
 """
@@ -21,6 +21,7 @@ from bullpen.core.events.vocabulary import EVENT_TYPES
 from bullpen.core.settings import Settings
 from bullpen.core.settings.file import FIXED_SETTINGS
 from bullpen.core.states import LANE_STATES, MESSAGE_STATES, RESPONSE_STATES, State, StateInfo
+from tests.docs import architecture
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -170,6 +171,7 @@ PAGES = {
     "reference/routes.md": routes,
     "reference/events.md": events,
     "reference/states.md": states,
+    "pictures/architecture.svg": architecture.draw,
 }
 
 if __name__ == "__main__":

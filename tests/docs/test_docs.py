@@ -57,10 +57,19 @@ def test_every_link_and_test_named_in_the_documentation_exists(subtests: pytest.
     for page in [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]:
         with subtests.test(page=page):
             text = page.read_text(encoding="utf-8")
-            for target in re.findall(r"\]\(([^)#]+)\)", text):
-                assert (page.parent / target).exists(), target
+            for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)]*))?\)", text):
+                if "://" not in target:
+                    linked = page.parent / target if target else page
+                    assert linked.exists(), target
+                    assert not anchor or anchor in _anchors(linked), f"{target}#{anchor}"
             for target in re.findall(r"\btests/[a-z_/]+(?:\.py)?\b", text):
                 assert (ROOT / target).exists(), target
+
+
+def _anchors(page: Path) -> set[str]:
+    """What the headings of a page can be linked by."""
+    titles = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", each.lower()).replace(" ", "-") for each in titles}
 
 
 def test_the_example_of_the_readme_runs(stores: Stores) -> None:

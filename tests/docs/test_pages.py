@@ -17,7 +17,16 @@ TERMS = {
     *("delivery", "part", "receipt", "team", "room", "conversation", "hop", "channel", "account"),
     *("sender", "pairing", "tier", "service", "held", "dead letter", "heartbeat", "liveness"),
     *("system agent", "supervisor", "guard", "home", "workspace", "key", "scope", "handoff"),
-    *("provider", "permission", "reach", "sandbox", "schedule", "wake-up", "owner", "owner's token"),
+    *(
+        "provider",
+        "permission",
+        "reach",
+        "sandbox",
+        "schedule",
+        "wake-up",
+        "owner",
+        "owner's token",
+    ),
     *("default agent", "idle", "event", "tag", "outbox", "back-off", "reply address", "leader"),
 }
 """The words of Bullpen that a stranger does not know, each an entry of the glossary."""
@@ -48,7 +57,9 @@ def test_every_command_on_a_page_exists_with_its_options(subtests: pytest.Subtes
 def test_every_route_on_a_page_exists(subtests: pytest.Subtests) -> None:
     for page in pages():
         with subtests.test(page=str(page.relative_to(ROOT))):
-            wrong = [f"{method} {path}" for method, path in routes(page) if not is_route(method, path)]
+            wrong = [
+                f"{method} {path}" for method, path in routes(page) if not is_route(method, path)
+            ]
             assert not wrong, "\n".join(wrong)
 
 
