@@ -1,4 +1,4 @@
-"""The worker of the README serves an agent, and its death loses nothing."""
+"""The worker of the documentation serves an agent, and its death loses nothing."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from bullpen.core.access.keys import Scope
 from bullpen.core.company import add_agent
 from bullpen.core.roster.agents import HTTP, Agent
 from bullpen.core.store.open import open_store
@@ -20,22 +21,22 @@ from tests.api.served import Served, serving
 from tests.cli.command import Bullpen
 from tests.stores import Stores
 
-README = Path(__file__).resolve().parents[2] / "README.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "answer-over-http.md"
 LIMIT = 60.0
 
 
 def _worker() -> str:
-    _, code = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(code.strip().splitlines()) <= 30
+    (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(code.strip().splitlines()) <= 35
     return str(code)
 
 
 @contextmanager
 def _running(served: Served, code: str) -> Iterator[subprocess.Popen[bytes]]:
-    environ = Bullpen(served.settings.home).environment(
-        BULLPEN_API_PORT=served.url.rpartition(":")[2]
-    )
-    process = subprocess.Popen([sys.executable, "-c", code], env=environ)
+    home = served.settings.home
+    (home / "counter.key").write_text(served.key(Scope.CLAIM, agents=("counter",)))
+    environ = Bullpen(home).environment(BULLPEN_API_PORT=served.url.rpartition(":")[2])
+    process = subprocess.Popen([sys.executable, "-c", code], env=environ, cwd=home)
     try:
         yield process
     finally:
@@ -65,7 +66,7 @@ def office(stores: Stores, kind: str) -> Iterator[Served]:
         yield served
 
 
-def test_the_worker_of_the_readme_answers(office: Served) -> None:
+def test_the_worker_of_the_documentation_answers(office: Served) -> None:
     with _running(office, _worker()):
         first = office.post("/api/message", {"message": "@counter one two three"})["messageId"]
         assert _answer(office, first) == "3 words"
@@ -75,7 +76,7 @@ def test_the_worker_of_the_readme_answers(office: Served) -> None:
 
 def test_a_worker_that_is_killed_leaves_its_message_to_the_next(office: Served) -> None:
     code = _worker()
-    last = '        ask("complete"'
+    last = '        call("complete"'
     assert last in code
     assert "lease=60" in code
     mortal = code.replace(last, f"        os.kill(os.getpid(), 9)\n{last}")

@@ -16,7 +16,8 @@ from bullpen.cli.main import cli
 from bullpen.core.maintenance.jobs import JOBS
 from bullpen.core.models import whole_schema
 from bullpen.processor.plugins import Plugins
-from tests.cli.command import LIMIT_SECONDS
+from tests.cli.command import LIMIT_SECONDS, Bullpen
+from tests.cli.processor import processor
 from tests.docs.render import DOCS, PAGES
 from tests.outbox.outgoing import asked
 from tests.stores import Stores
@@ -72,19 +73,27 @@ def _anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", each.lower()).replace(" ", "-") for each in titles}
 
 
-def test_the_example_of_the_readme_runs(stores: Stores) -> None:
-    code, _ = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    home = stores.settings("sqlite").home
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={"BULLPEN_HOME": str(home), "PATH": ""},
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_SECONDS,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "is answered" in done.stdout
+def test_the_python_example_runs_again_and_beside_a_processor(stores: Stores) -> None:
+    page = DOCS / "how-to" / "use-from-python.md"
+    (code,) = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    bullpen = Bullpen(stores.settings("sqlite").home)
+
+    def run() -> None:
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env=bullpen.environment(),
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_SECONDS,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert "is completed" in done.stdout
+
+    run()
+    with processor(bullpen):
+        run()
+        run()
 
 
 def test_the_example_of_a_plugin_works(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def test_a_name_loads_what_it_needs_and_no_server() -> None:
 
 
 def test_examples_in_the_documentation_import_from_bullpen_alone() -> None:
-    for page in (DOCS.parent / "README.md", *sorted(DOCS.glob("*.md"))):
+    for page in (DOCS.parent / "README.md", *sorted(DOCS.rglob("*.md"))):
         for code in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
             for node in ast.walk(ast.parse(code)):
                 if isinstance(node, ast.ImportFrom):
