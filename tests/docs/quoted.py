@@ -22,7 +22,7 @@ GENERATED = {"commands.md"}
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _INLINE = re.compile(r"(?<!`)`([^`\n]+(?:\n[^`\n]+)?)`(?!`)")
-_SHELL = {"", "sh", "bash", "console", "shell"}
+_SHELL = {"", "sh", "console"}
 _BEFORE = r"(?:^|[|;&(]\s*|\$\(|(?<!\S)(?:sudo|exec)\s+|(?:[\d*]+\s+){5}|[A-Z_]+=\S*\s+)"
 _COMMAND = re.compile(rf"{_BEFORE}(?:\$\s+)?(?:\S*/bin/)?bullpen(?=\s|$)")
 _ROUTE = re.compile(
@@ -61,7 +61,7 @@ def commands(page: Path) -> Iterator[Command]:
     text = page.read_text(encoding="utf-8")
     for language, block in _FENCE.findall(text):
         if language in _SHELL:
-            for line in _logical_lines(block):
+            for line in _logical_lines(_typed(block) if language == "console" else block):
                 yield from (Command(page, each) for each in _commands_of(line))
     for quoted in _INLINE.findall(_FENCE.sub("", text)):
         words = " ".join(quoted.split())
@@ -137,6 +137,12 @@ def _loose(text: str) -> str:
     """Match the text; a field of `str.format` in it matches anything."""
     parts = re.split(r"\{\w*\}", text)
     return ".{1,90}?".join(re.escape(each) for each in parts)
+
+
+def _typed(block: str) -> str:
+    """What a transcript's reader types: the lines after `$ `, and those after `> ` below them."""
+    typed = re.findall(r"^\$ .*(?:\n> .*)*", block, re.MULTILINE)
+    return "\n".join(each[2:].replace("\n> ", "\n") for each in typed)
 
 
 def _logical_lines(block: str) -> Iterator[str]:
