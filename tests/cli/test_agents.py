@@ -76,10 +76,10 @@ def test_removing_keeps_the_files_unless_they_are_to_go_and_were_made_by_bullpen
         (workspace / name / "work.txt").write_text("hours of it")
     (workspace / "coder" / ".bullpen" / "made_by_bullpen").touch()
     kept = company.ok("agent", "remove", "tester", "--delete-files")
-    assert "stays" in kept.err
+    assert "stays because Bullpen did not create it" in kept.err
     assert (workspace / "tester" / "work.txt").exists()
     company.ok("agent", "add", "third")
-    (workspace / "third").mkdir()
+    assert (workspace / "third" / "AGENTS.md").is_file()
     assert "stay in" in company.ok("agent", "remove", "third").out
     company.ok("agent", "remove", "coder", "--delete-files")
     assert not (workspace / "coder").exists()
@@ -119,8 +119,8 @@ def test_a_missing_program_pauses_the_agent_and_the_owner_reads_why(company: Bul
 def test_a_change_of_a_lane_keeps_what_it_does_not_name(company: Bullpen) -> None:
     company.ok("agent", "lane", "coder", "--batching", "one", "--max-depth", "3")
     told = company.ok("agent", "lane", "coder", "--ordering", "priority").out
-    assert "priority order, one at a time, 3 waiting" in told
-    assert "any number waiting" in company.ok("agent", "lane", "coder", "--max-depth", "0").out
+    assert "ordering: priority, batching: one, max depth: 3" in told
+    assert "max depth: unlimited" in company.ok("agent", "lane", "coder", "--max-depth", "0").out
 
 
 def test_a_number_that_no_column_can_keep_is_refused_as_the_api_does(

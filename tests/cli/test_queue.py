@@ -121,7 +121,7 @@ def test_a_dead_message_is_told_and_can_be_retried(ready: Bullpen) -> None:
     with processor(ready):
         told = ready("send", "!fail permanent", "--json")
         message_id = told.json["message_id"]
-        assert "failed as it was told to" in told.json["answers"][0]["message"]
+        assert "failed because of !fail" in told.json["answers"][0]["message"]
         assert ready.ok("queue", "status", "--json").json["dead"] == 1
     assert "waits again" in ready.ok("queue", "retry", message_id).out
     found = ready.ok("queue", "status", "--json").json

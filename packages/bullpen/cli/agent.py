@@ -1,4 +1,4 @@
-"""bullpen agent: list agents and show one."""
+"""bullpen agent: the group, with the commands that only read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bullpen.cli.lazy import LazyGroup
 from bullpen.cli.output import format_fields
 from bullpen.core.inspect.lanes import LaneRecord, get_lane, list_lanes
 from bullpen.core.roster.agents import Agent, get_agent, list_agents
-from bullpen.core.states import LaneState
+from bullpen.core.states import LaneState, MessageState
 from bullpen.core.store.transaction import Transaction
 
 
@@ -30,7 +30,7 @@ from bullpen.core.store.transaction import Transaction
     },
 )
 def agent() -> None:
-    """Add, change, look at and remove agents.
+    """Create, change, show and remove agents.
 
     \b
     Example:
@@ -40,7 +40,7 @@ def agent() -> None:
 
 @command(agent, tx="read")
 def list_(tx: Transaction) -> Result:
-    """List all agents, and what each is at.
+    """List all agents with their state.
 
     \b
     Example:
@@ -48,7 +48,7 @@ def list_(tx: Transaction) -> Result:
     """
     agents = list_agents(tx)
     lanes = {each.agent: each for each in list_lanes(tx)}
-    rows = [("AGENT", "NAME", "PROVIDER", "MODEL", "PERMISSION", "STATE", "WAITING")]
+    rows = [("AGENT", "NAME", "PROVIDER", "MODEL", "PERMISSION", "STATE", "PENDING")]
     rows += [
         (
             *(a.id, a.name, a.provider, a.model, a.permission.value),
@@ -66,7 +66,7 @@ def list_(tx: Transaction) -> Result:
 @command(agent, tx="read")
 @click.argument("agent_id", shell_complete=completion.agents)
 def show(tx: Transaction, agent_id: str) -> Result:
-    """Show everything about one agent.
+    """Show one agent.
 
     \b
     Example:
@@ -84,7 +84,7 @@ def show(tx: Transaction, agent_id: str) -> Result:
             ("id", agent.id),
             ("name", agent.name),
             ("provider", agent.provider),
-            ("model", agent.model or "(the provider's own choice)"),
+            ("model", agent.model or "(the default of the provider)"),
             ("permission", agent.permission.value),
             ("context", agent.context.value),
             ("scheduling", agent.scheduling.value),
@@ -114,12 +114,12 @@ def agent_fields(agent: Agent, lane: LaneRecord) -> dict[str, object]:
 
 
 def lane_activity(lane: LaneRecord) -> str:
-    """Return what a lane is doing, in one word."""
+    """Return what an agent is doing, in one word."""
     if lane.state != LaneState.ACTIVE:
         return lane.state
     if lane.processing:
-        return "running"
-    return "waiting" if lane.pending else "idle"
+        return MessageState.PROCESSING.value
+    return "idle"
 
 
 def _policy_fields(lane: LaneRecord) -> dict[str, object]:
@@ -133,14 +133,14 @@ def _policy_fields(lane: LaneRecord) -> dict[str, object]:
 
 
 def describe_policy(policy: dict[str, object]) -> str:
-    """Return how a lane behaves, in one line."""
-    depth = "any number" if policy["max_depth"] is None else policy["max_depth"]
+    """Return the policy of a lane in one line."""
+    depth = "unlimited" if policy["max_depth"] is None else policy["max_depth"]
     return (
-        f"{policy['ordering']} order, {policy['batching']} at a time, {depth} waiting, "
-        f"{policy['overflow']} when full, dead after {policy['max_attempts']} failures"
+        f"ordering: {policy['ordering']}, batching: {policy['batching']}, max depth: {depth}, "
+        f"overflow: {policy['overflow']}, max attempts: {policy['max_attempts']}"
     )
 
 
 def _describe_state(lane: LaneRecord) -> str:
     why = f" ({lane.reason})" if lane.reason else ""
-    return f"{lane_activity(lane)}{why}, {lane.pending} waiting, {lane.processing} in work"
+    return f"{lane_activity(lane)}{why}, {lane.pending} pending, {lane.processing} processing"

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
 
 import click
 
 from bullpen.cli import completion
 from bullpen.cli.agent import agent_fields, describe_policy
 from bullpen.cli.command import Result, command, read_transaction, require_person, write_transaction
-from bullpen.cli.options import combine_options
+from bullpen.cli.options import Function, combine_options, require_change
 from bullpen.cli.output import format_provider
+from bullpen.cli.provider_setup import setup_steps
 from bullpen.core.company import add_agent, apply_switches, change_agent, plan_switches, reset_agent
+from bullpen.core.errors import InputError
 from bullpen.core.inspect.lanes import get_lane
+from bullpen.core.queue.disposition import is_paused_by_failure
 from bullpen.core.queue.lanes import (
     MAX_ATTEMPTS,
     MAX_DEPTH,
@@ -36,94 +42,135 @@ from bullpen.core.roster.agents import (
 from bullpen.core.roster.providers import resolve_provider_name
 from bullpen.core.settings import Settings
 from bullpen.core.store.transaction import Transaction
+from bullpen.core.workspace.templates import PROTOCOL_FILE, prepare_directory
 
-agent_options = combine_options(
-    click.option("--name", help="What people call it."),
-    click.option(
-        "--provider",
-        shell_complete=completion.providers,
-        help="What answers for it; echo, if it is new and you do not say.",
-    ),
-    click.option(
-        "--model",
-        shell_complete=completion.models,
-        help="Which model; '' is the provider's own choice.",
-    ),
-    click.option(
-        "--directory",
-        type=click.Path(),
-        help="Where it works; '' is its own directory in the workspace.",
-    ),
-    click.option("--system-prompt", help="What it is told besides its AGENTS.md."),
-    click.option(
-        "--permission",
-        type=click.Choice([each.value for each in Permission]),
-        help="What it may do; edit, if never said.",
-    ),
-    click.option(
-        "--context",
-        type=click.Choice([each.value for each in Context]),
-        help="What shares a session; agent, if never said.",
-    ),
-    click.option(
-        "--scheduling",
-        type=click.Choice([each.value for each in Scheduling]),
-        help="For whom it may make schedules: nobody, itself (if never said), or teammates too.",
-    ),
-    click.option(
-        "--reach",
-        type=click.Choice([each.value for each in Reach]),
-        help="What the commands of its runs read, and to whom they write  [default: conversation]",
-    ),
-    click.option(
-        "--sandbox",
-        type=click.Choice([each.value for each in Sandbox]),
-        help="What keeps its runs from the rest of this machine  [default: none]",
-    ),
-)
+DEFAULTS = Agent(id="")
 
 
-@command(people_only="take on agents", tx="write")
+def agent_options(*, defaults: bool) -> Callable[[Function], Function]:
+    """Return the options of a new agent, or those that change one and have no defaults."""
+
+    def choice(
+        name: str, kind: type[StrEnum], default: str, text: str
+    ) -> Callable[[Function], Function]:
+        choices = click.Choice([each.value for each in kind])
+        return click.option(name, type=choices, show_default=defaults and default, help=text)
+
+    return combine_options(
+        click.option("--name", help="Display name."),
+        click.option(
+            "--provider",
+            metavar="NAME",
+            shell_complete=completion.providers,
+            show_default=defaults and DEFAULTS.provider,
+            help="Provider that answers: echo, claude, codex, opencode, http or custom:ID.",
+        ),
+        click.option(
+            "--model",
+            metavar="NAME",
+            shell_complete=completion.models,
+            help="Model; '' is the provider's default.",
+        ),
+        click.option(
+            "--directory",
+            metavar="PATH",
+            type=click.Path(),
+            help="Working directory, such as a repository; '' is the agent's own directory.",
+        ),
+        click.option("--system-prompt", help="Instructions in addition to the agent's AGENTS.md."),
+        choice(
+            "--permission",
+            Permission,
+            DEFAULTS.permission,
+            "What runs may do: read files, edit files, or everything.",
+        ),
+        choice(
+            "--context",
+            Context,
+            DEFAULTS.context,
+            "Which messages share a session: all of the agent, of a sender, or of a conversation.",
+        ),
+        choice(
+            "--scheduling",
+            Scheduling,
+            DEFAULTS.scheduling,
+            "Agents for which it may create schedules: none, itself, or its teams too.",
+        ),
+        choice(
+            "--reach",
+            Reach,
+            DEFAULTS.reach,
+            "Messages that its runs may read, and people to whom they may write.",
+        ),
+        choice("--sandbox", Sandbox, DEFAULTS.sandbox, "Isolation of its runs from this machine."),
+    )
+
+
+@command(people_only="create agents", tx="write")
 @click.argument("agent_id")
-@agent_options
+@agent_options(defaults=True)
 def add(tx: Transaction, /, agent_id: str, **options: str | None) -> Result:
-    """Take on an agent.
+    """Create an agent.
+
+    Its role is described in AGENTS.md in its directory in the workspace, or with --system-prompt.
+    With --directory it works in that directory, for example in your repository.
 
     \b
-    Example:
-      bullpen agent add coder --provider claude --permission edit
+    Examples:
+      bullpen agent add coder --provider claude
+      bullpen agent add coder --provider claude --directory ~/my-repo
+      bullpen agent add tester --system-prompt "You write tests, and change nothing else."
     """
     add_agent(tx, Agent(id=agent_id, **_change(tx, options)))
+    added = get_agent(tx, agent_id)
+    prepare_directory(tx.settings, agent_id)
     return Result(
-        agent_fields(get_agent(tx, agent_id), get_lane(tx, agent_id)),
-        f"@{agent_id} is there. Next: bullpen send '@{agent_id} hello'",
+        agent_fields(added, get_lane(tx, agent_id)),
+        f"Created @{agent_id} (provider: {format_provider(added.provider, added.model)}).",
+        notes=setup_steps(tx, [added]),
+        hints=[
+            f"Next: describe its role in {tx.settings.workspace / agent_id / PROTOCOL_FILE}",
+            f'      bullpen send "@{agent_id} hello"',
+        ],
     )
 
 
 @command(people_only="change agents", tx="write")
 @click.argument("agent_id", shell_complete=completion.agents)
-@agent_options
+@agent_options(defaults=False)
 def set_(tx: Transaction, /, agent_id: str, **options: str | None) -> Result:
-    """Change what is named; the rest stays.
+    """Change an agent.
+
+    Only the given options change. A new provider or directory starts a new session.
 
     \b
-    Example:
-      bullpen agent set assistant --provider claude
+    Examples:
+      bullpen agent set coder --provider claude
+      bullpen agent set coder --model opus
+      bullpen agent set coder --directory ~/my-repo
     """
     before = get_agent(tx, agent_id)
+    require_change(options)
+    paused = is_paused_by_failure(tx, agent_id)
     changed = change_agent(tx, agent_id, **_change(tx, options))
+    lines = [f"Changed @{agent_id}."]
+    if paused and not is_paused_by_failure(tx, agent_id):
+        lines.append(f"Resumed @{agent_id}.")
     notes = []
-    if changed.provider != before.provider and changed.model and options["model"] is None:
-        notes.append(
-            f"Its model is {changed.model} as before. "
-            f"If {changed.provider} has none of that name: bullpen agent set {agent_id} --model ''"
-        )
-    document = agent_fields(changed, get_lane(tx, agent_id))
-    return Result(document, f"@{agent_id} is changed", notes=notes)
+    if changed.provider != before.provider:
+        notes = setup_steps(tx, [changed])
+        if changed.model and options["model"] is None:
+            notes.append(
+                f"The model is still {changed.model}. "
+                f"For the default of {changed.provider}: bullpen agent set {agent_id} --model ''"
+            )
+    return Result(agent_fields(changed, get_lane(tx, agent_id)), lines, notes=notes)
 
 
 def _change(tx: Transaction, options: dict[str, str | None]) -> AgentChange:
     named = {name: value for name, value in options.items() if value is not None}
+    if named.get("directory"):
+        named["directory"] = check_directory(named["directory"])
     change = AgentChange()
     if (provider := named.get("provider")) is not None:
         change["provider"] = resolve_provider_name(tx, provider)
@@ -143,21 +190,39 @@ def _change(tx: Transaction, options: dict[str, str | None]) -> AgentChange:
     return change
 
 
+def check_directory(given: str) -> str:
+    """Return the absolute path of a directory, which must exist."""
+    path = Path(given).expanduser().absolute()
+    if not path.is_dir():
+        problem = "is not a directory" if path.exists() else "does not exist"
+        raise InputError(
+            f"directory {str(path)!r} {problem}",
+            hint="Give the path of a directory that exists.",
+        )
+    return str(path)
+
+
 ORDERINGS = click.Choice([each.value for each in Ordering])
 BATCHINGS = click.Choice([each.value for each in Batching])
 OVERFLOWS = click.Choice([each.value for each in Overflow])
 
 
-@command(people_only="change how queues behave", tx="write")
+@command(people_only="change the policies of lanes", tx="write")
 @click.argument("agent_id", shell_complete=completion.agents)
-@click.option("--ordering", type=ORDERINGS, help="Which waiting message comes first.")
-@click.option("--batching", type=BATCHINGS, help="How many waiting messages one run answers.")
+@click.option("--ordering", type=ORDERINGS, help="Order of pending messages.")
+@click.option("--batching", type=BATCHINGS, help="Pending messages that one run answers.")
 @click.option(
-    "--max-depth", type=click.IntRange(0, MAX_DEPTH), help="How many may wait; 0 is any number."
+    "--max-depth",
+    type=click.IntRange(0, MAX_DEPTH),
+    metavar="N",
+    help="Maximum number of pending messages; 0 is unlimited.",
 )
-@click.option("--overflow", type=OVERFLOWS, help="What happens to one too many.")
+@click.option("--overflow", type=OVERFLOWS, help="Action when the lane is full.")
 @click.option(
-    "--max-attempts", type=click.IntRange(1, MAX_ATTEMPTS), help="Failed runs before one is dead."
+    "--max-attempts",
+    type=click.IntRange(1, MAX_ATTEMPTS),
+    metavar="N",
+    help="Failed runs after which a message is dead.",
 )
 def lane(
     tx: Transaction,
@@ -168,12 +233,23 @@ def lane(
     overflow: str | None,
     max_attempts: int | None,
 ) -> Result:
-    """Change how an agent's queue behaves; what is not named stays.
+    """Change the policy of an agent's lane.
+
+    Only the given options change.
 
     \b
     Example:
       bullpen agent lane coder --batching one --ordering priority
     """
+    require_change(
+        {
+            "ordering": ordering,
+            "batching": batching,
+            "max_depth": max_depth,
+            "overflow": overflow,
+            "max_attempts": max_attempts,
+        }
+    )
     before = get_lane_policy(tx, agent_id)
     policy = LanePolicy(
         ordering=Ordering(ordering or before.ordering),
@@ -194,33 +270,42 @@ def lane(
 @click.option(
     "--model",
     shell_complete=completion.models,
-    help="Which model; else, with another provider, that one's own choice.",
+    metavar="NAME",
+    help="Model. With another provider and no model, the provider's default is used.",
 )
 def provider(settings: Settings, agent_id: str, provider: str | None, model: str | None) -> Result:
-    """Show what answers for an agent, or give it another PROVIDER or model.
+    """Show or change an agent's provider and model.
+
+    To change them you can also use: bullpen agent set AGENT --provider NAME
 
     \b
     Examples:
       bullpen agent provider coder
       bullpen agent provider coder claude --model opus
     """
+    resumed: list[str] = []
+    notes: list[str] = []
     if provider is None and model is None:
         with read_transaction(settings) as tx:
             agent = get_agent(tx, agent_id)
     else:
-        require_person("change what answers for agents")
+        require_person("change the providers of agents")
         with write_transaction(settings) as tx:
             name = None if provider is None else resolve_provider_name(tx, provider)
-            apply_switches(tx, plan_switches([get_agent(tx, agent_id)], name, model))
+            resumed = apply_switches(tx, plan_switches([get_agent(tx, agent_id)], name, model))
             agent = get_agent(tx, agent_id)
+            notes = setup_steps(tx, [agent])
     document = {"agent": agent.id, "provider": agent.provider, "model": agent.model}
-    return Result(document, f"@{agent.id}: {format_provider(agent.provider, agent.model)}")
+    lines = [f"@{agent.id}: {format_provider(agent.provider, agent.model)}"]
+    return Result(document, lines + [f"Resumed @{each}." for each in resumed], notes=notes)
 
 
 @command(people_only="reset agents", tx="write")
 @click.argument("agent_id", nargs=-1, required=True, shell_complete=completion.agents)
 def reset(tx: Transaction, agent_id: tuple[str, ...]) -> Result:
-    """Let agents forget their sessions: they begin anew with the next message.
+    """Delete the sessions of agents.
+
+    The next message starts a new session. History, memory and files stay.
 
     \b
     Example:
@@ -229,4 +314,4 @@ def reset(tx: Transaction, agent_id: tuple[str, ...]) -> Result:
     for each in sorted(set(agent_id)):
         reset_agent(tx, each)
     named = ", ".join(f"@{each}" for each in agent_id)
-    return Result({"reset": list(agent_id)}, f"{named}: sessions forgotten")
+    return Result({"reset": list(agent_id)}, f"Deleted the sessions of {named}.")

@@ -1,4 +1,4 @@
-"""bullpen agent remove: what goes with an agent, and the question before it."""
+"""bullpen agent remove: remove agents, after a confirmation that lists the effects."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import click
 from bullpen.cli import completion
 from bullpen.cli.command import Result, command, read_transaction, write_transaction
 from bullpen.cli.options import dry_run, yes
-from bullpen.cli.output import confirm, echo
+from bullpen.cli.output import confirm, echo, format_count
 from bullpen.core.company import remove_agent
 from bullpen.core.errors import LaneBusy
 from bullpen.core.inspect.removal import RemovalPreview, preview_removal
@@ -22,8 +22,8 @@ from bullpen.core.settings import Settings
 
 @command(people_only="remove agents")
 @click.argument("agent_id", nargs=-1, required=True, shell_complete=completion.agents)
-@click.option("--force", is_flag=True, help="Cancel what it still has to do.")
-@click.option("--delete-files", is_flag=True, help="Delete its directory, if Bullpen made it.")
+@click.option("--force", is_flag=True, help="Cancel pending and processing messages.")
+@click.option("--delete-files", is_flag=True, help="Delete its directory if Bullpen created it.")
 @yes
 @dry_run
 def remove(
@@ -34,7 +34,9 @@ def remove(
     yes: bool,
     dry_run: bool,
 ) -> Result:
-    """Let agents go. Their history stays, and their files unless you say otherwise.
+    """Remove agents.
+
+    History stays. Files stay unless --delete-files is given.
 
     \b
     Examples:
@@ -67,42 +69,43 @@ def remove(
 
 
 def _check_idle(previews: Sequence[RemovalPreview]) -> None:
-    """Refuse agents with open messages before the person is asked to confirm."""
+    """Refuse agents with unfinished messages before the person is asked to confirm."""
     for each in previews:
         if each.waiting or each.running:
             raise LaneBusy(
-                f"{each.agent} has {each.waiting} messages to answer, and {each.running} in work",
-                hint="Wait until it is through, or cancel all of it with --force.",
+                f"agent {each.agent!r} has {format_count(each.waiting, 'pending message')} "
+                f"and {each.running} processing",
+                hint="Wait until they are completed, or cancel them with --force.",
             )
 
 
 def _describe_removal(preview: RemovalPreview, settings: Settings, delete_files: bool) -> str:
     """Return the question to confirm, with counts of what is affected."""
     counts = [
-        (preview.waiting, "waiting message cancelled", "waiting messages cancelled"),
-        (preview.running, "message in work cancelled", "messages in work cancelled"),
-        (len(preview.schedules), "schedule paused", "schedules paused"),
-        (int(preview.heartbeat), "heartbeat ended", ""),
-        (len(preview.disbanded), "team disbanded", "teams disbanded"),
+        (preview.waiting, "pending message", "cancelled"),
+        (preview.running, "processing message", "cancelled"),
+        (len(preview.schedules), "schedule", "paused"),
+        (int(preview.heartbeat), "heartbeat", "removed"),
+        (len(preview.disbanded), "team", "removed"),
     ]
     home = settings.workspace / preview.agent
     if delete_files and _made_by_bullpen(home):
         files = sum(1 for each in home.rglob("*") if not each.is_dir())
-        counts.append((files, "file deleted", "files deleted"))
-    parts = [f"{count} {one if count == 1 else more}" for count, one, more in counts if count]
+        counts.append((files, "file", "deleted"))
+    parts = [f"{format_count(count, noun)} {done}" for count, noun, done in counts if count]
     return f"Remove @{preview.agent}" + (f" ({', '.join(parts)})" if parts else "")
 
 
 def _lines(removed: RemovalPreview, settings: Settings, deleted: bool) -> list[str]:
     cancelled = removed.waiting + removed.running
-    lines = [f"@{removed.agent} is removed"]
+    lines = [f"Removed @{removed.agent}."]
     if cancelled:
-        lines.append(f"{cancelled} of its messages {'is' if cancelled == 1 else 'are'} cancelled")
+        lines.append(f"Cancelled {format_count(cancelled, 'message')}.")
     home = settings.workspace / removed.agent
     if deleted:
-        lines.append(f"{home} is deleted")
+        lines.append(f"Deleted {home}.")
     elif home.is_dir():
-        lines.append(f"Its files stay in {home}")
+        lines.append(f"Its files stay in {home}.")
     return [*lines, *orphan_notices(removed.schedules)]
 
 
@@ -112,7 +115,7 @@ def _delete(home: Path) -> bool:
         shutil.rmtree(home)
         return True
     if home.is_dir():
-        echo(f"{home} was not made by Bullpen and stays", err=True)
+        echo(f"{home} stays because Bullpen did not create it.", err=True)
     return False
 
 
@@ -125,8 +128,8 @@ def orphan_notices(schedules: Sequence[str]) -> list[str]:
     """Return the lines about schedules that are paused because their agent was removed."""
     if not schedules:
         return []
-    count = f"{len(schedules)} schedules are" if len(schedules) > 1 else "1 schedule is"
     return [
-        f"{count} paused, since nobody is there to ask: {', '.join(sorted(schedules))}",
-        "Next: bullpen schedule set NAME --agent ANOTHER, and bullpen schedule resume",
+        f"Paused {format_count(len(schedules), 'schedule')} without an agent: "
+        f"{', '.join(sorted(schedules))}",
+        "Next: bullpen schedule set NAME --agent AGENT, then: bullpen schedule resume NAME",
     ]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 import click
 
-from bullpen.cli.command import Result, command
+from bullpen.cli.command import Result, command, print_notes
 from bullpen.cli.options import SERVICES
 from bullpen.cli.output import echo
 from bullpen.cli.status import NO_SERVICES, service_rows
@@ -20,6 +21,7 @@ from bullpen.core.errors import NoSupervisor, ServiceFailed
 from bullpen.core.settings import Settings
 from bullpen.ops.services.launch import STOP_MARGIN_SECONDS, recovery_file, start_lock
 from bullpen.ops.services.recovery import end_orphaned_services
+from bullpen.ops.services.search_path import record_change
 from bullpen.ops.services.supervisor import Supervisor
 
 OTHER_SERVICES_SECONDS = 60
@@ -91,6 +93,7 @@ def restart_services(settings: Settings, names: Sequence[str]) -> list[str]:
         raise NoSupervisor("Bullpen does not run")
     failed = set()
     with start_lock(settings):
+        print_notes(record_change(settings, os.environ))
         for name in names:
             try:
                 seconds = settings.grace_seconds + STOP_MARGIN_SECONDS

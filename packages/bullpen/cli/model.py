@@ -1,4 +1,4 @@
-"""bullpen model: list models and switch an agent's model."""
+"""bullpen model: list the models in use, and change the model of agents."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from bullpen.cli.command import Result, command, read_transaction, write_transac
 from bullpen.cli.lazy import LazyGroup
 from bullpen.cli.options import dry_run, yes
 from bullpen.cli.output import confirm, format_count, format_provider
+from bullpen.cli.provider_setup import setup_steps
 from bullpen.core.company import ProviderSwitch, apply_switches, plan_switches, select_agents
-from bullpen.core.roster.agents import list_agents
+from bullpen.core.roster.agents import get_agent, list_agents
 from bullpen.core.roster.providers import (
     CUSTOM_PREFIX,
     get_provider,
@@ -26,17 +27,17 @@ from bullpen.core.store.transaction import Transaction
 
 @click.group(cls=LazyGroup)
 def model() -> None:
-    """See which model answers for which agent, and change it for one or many.
+    """List and change the models of agents.
 
     \b
     Example:
-      bullpen model set opus --agent coder
+      bullpen model list
     """
 
 
 @command(model, tx="read")
 def list_(tx: Transaction) -> Result:
-    """List the models, and which agents use each.
+    """List the models in use with their agents.
 
     \b
     Example:
@@ -49,7 +50,7 @@ def list_(tx: Transaction) -> Result:
         users.setdefault((each.provider, model), []).append(each.id)
     rows = [("PROVIDER", "MODEL", "AGENTS")]
     rows += [
-        (provider, model or "(its own choice)", " ".join(users[provider, model]))
+        (provider, model or "(default)", " ".join(users[provider, model]))
         for provider, model in sorted(users)
     ]
     return Result(
@@ -65,10 +66,18 @@ def list_(tx: Transaction) -> Result:
 @command(model, people_only="change the models of agents")
 @click.argument("model", shell_complete=completion.models)
 @click.option(
-    "--agent", "agents", multiple=True, shell_complete=completion.agents, help="For this agent."
+    "--agent",
+    "agents",
+    metavar="AGENT",
+    multiple=True,
+    shell_complete=completion.agents,
+    help="Agent to change; may be repeated.",
 )
 @click.option(
-    "--provider", shell_complete=completion.providers, help="For all that use this provider."
+    "--provider",
+    metavar="NAME",
+    shell_complete=completion.providers,
+    help="Change all agents of this provider.",
 )
 @yes
 @dry_run
@@ -80,12 +89,14 @@ def set_(
     yes: bool,
     dry_run: bool,
 ) -> Result:
-    """Let agents use MODEL, named ones or all of a provider; '' is the provider's own choice.
+    """Change the model of many agents.
+
+    MODEL '' is the provider's default. For one agent, use: bullpen agent set AGENT --model NAME
 
     \b
     Examples:
-      bullpen model set opus --agent coder
       bullpen model set gpt-5.2 --provider codex --dry-run
+      bullpen model set opus --agent coder --agent tester
     """
     request = SwitchRequest(named=agents, of_provider=provider, model=model)
     return switch_agents(settings, request, sure=yes, dry_run=dry_run)
@@ -93,7 +104,7 @@ def set_(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchRequest:
-    """Which agents get another provider or model, and which one."""
+    """The agents to change, and their new provider or model."""
 
     named: Collection[str] = ()
     of_provider: str | None = None
@@ -107,27 +118,29 @@ def switch_agents(
 ) -> Result:
     """Change the provider or model of agents; confirm a change of all agents of a provider."""
     if not request.named and request.of_provider is None:
-        raise click.UsageError("Say whose: name agents, or all of a provider.")
+        raise click.UsageError("no agents given; name agents, or a provider for all of its agents")
     if request.named and request.of_provider is not None:
-        raise click.UsageError("Name agents, or all of a provider, not both.")
+        raise click.UsageError("give either agents or a provider, not both")
     with read_transaction(settings) as tx:
         switches = _plan(tx, request)
     if dry_run:
         return Result(
             _switch_fields(switches, done=False),
-            [f"Would be {_describe_switch(each)}" for each in switches],
-            notes=[f"{format_count(len(switches), 'agent')} would change; nothing was done."],
+            [f"Would change {_describe_switch(each)}" for each in switches],
+            notes=[f"Would change {format_count(len(switches), 'agent')}. Nothing was changed."],
         )
     if switches and request.of_provider is not None:
         lines = [*map(_describe_switch, switches), f"Change {format_count(len(switches), 'agent')}"]
         confirm("\n".join(lines), sure, many=True)
     with write_transaction(settings) as tx:
         switches = _plan(tx, request)
-        apply_switches(tx, switches)
+        resumed = apply_switches(tx, switches)
+        notes = setup_steps(tx, [get_agent(tx, each.agent) for each in switches])
+    lines = [f"Changed {_describe_switch(each)}" for each in switches]
     return Result(
         _switch_fields(switches, done=True),
-        [_describe_switch(each) for each in switches]
-        or "Nothing is to be changed: it is so already.",
+        lines + [f"Resumed @{each}." for each in resumed] or "Nothing to change.",
+        notes=notes,
     )
 
 

@@ -1,4 +1,4 @@
-"""Ask a provider for one word, in its own process: `cli` must not import the processor."""
+"""Test a provider with one real run, in its own process: `cli` must not import the processor."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from enum import StrEnum
 from bullpen.core.ids import RUN_VARIABLE
 from bullpen.core.message import ErrorKind
 from bullpen.core.settings import ENVIRONMENT_PREFIX, Settings
+from bullpen.ops.services.search_path import search_path
 
 PROBE_SECONDS = 60
 START_SECONDS = 20.0
@@ -22,7 +23,7 @@ REASON_CHARS = 300
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """Whether the provider answered, and what."""
+    """The result of a test."""
 
     provider: str
     model: str = ""
@@ -31,15 +32,15 @@ class ProbeResult:
     seconds: float = 0.0
     error: str = ""
     kind: str = ""
-    """The kind of failure, as `auth`; empty if there was none."""
+    """The kind of failure, such as `auth`; empty if the test passed."""
 
 
 def probe(
     settings: Settings, provider: str, model: str = "", seconds: int = PROBE_SECONDS
 ) -> ProbeResult:
-    """Let the provider answer one word, with these settings; it takes seconds, and costs a little.
+    """Run the provider once with these settings; this takes seconds and costs a little.
 
-    Nothing is stored, and the working directory is temporary.
+    The provider answers one word. Nothing is stored, and the working directory is temporary.
     """
     program = (sys.executable, "-m", "bullpen.processor.probe")
     command = [*program, "--provider", provider, "--model", model, "--seconds", str(seconds)]
@@ -55,7 +56,7 @@ def probe(
             out, errors = child.communicate(timeout=seconds + START_SECONDS)
         except subprocess.TimeoutExpired:
             _terminate(child)
-            text = f"it did not end within {seconds} s"
+            text = f"no answer within {seconds} s"
             return ProbeResult(provider, model, error=text, kind=ErrorKind.RETRYABLE.value)
         except BaseException:  # Ctrl-C: the child ends first
             _terminate(child)
@@ -74,13 +75,14 @@ def _read(provider: str, model: str, out: bytes, errors: bytes) -> ProbeResult:
     with contextlib.suppress(ValueError, TypeError):
         return ProbeResult(**json.loads(out))
     reason = errors.decode(errors="replace").strip().rpartition("\n")[2][:REASON_CHARS]
-    text = f"the probe ended without a word: {reason or 'no reason given'}"
+    text = f"the test ended without a result: {reason or 'no reason given'}"
     return ProbeResult(provider, model, error=text, kind=ErrorKind.SETUP.value)
 
 
 def _environment(settings: Settings) -> dict[str, str]:
-    """The environment with these settings, which may differ from those of the file."""
+    """The environment with these settings and the PATH of the services."""
     environ = {name: text for name, text in os.environ.items() if name != RUN_VARIABLE}
+    environ["PATH"] = search_path(settings, os.environ).runs
     for each in fields(settings):
         value = getattr(settings, each.name)
         text = value.value if isinstance(value, StrEnum) else str(value)

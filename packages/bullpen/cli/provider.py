@@ -1,7 +1,8 @@
-"""bullpen provider: list providers, and add, change and remove custom ones."""
+"""bullpen provider: list and test providers; add, change and remove custom ones."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -12,8 +13,10 @@ from bullpen.cli import completion
 from bullpen.cli.command import Result, command, read_transaction, write_transaction
 from bullpen.cli.lazy import LazyGroup
 from bullpen.cli.model import SwitchRequest, switch_agents
-from bullpen.cli.options import dry_run, yes
-from bullpen.cli.output import confirm, format_fields
+from bullpen.cli.options import dry_run, require_change, yes
+from bullpen.cli.output import confirm, format_count, format_fields, one_line
+from bullpen.cli.probe import probe
+from bullpen.cli.provider_setup import test_hints
 from bullpen.core.errors import BadProvider
 from bullpen.core.roster.programs import Program, find_programs, probe_versions
 from bullpen.core.roster.providers import (
@@ -32,11 +35,12 @@ from bullpen.core.roster.providers import (
 )
 from bullpen.core.settings import Settings
 from bullpen.core.store.transaction import Transaction
+from bullpen.ops.services.search_path import search_path
 
 
 @click.group(cls=LazyGroup)
 def provider() -> None:
-    """See what can answer, let agents use it, and add services of your own.
+    """Manage providers: the programs and services that answer.
 
     \b
     Example:
@@ -49,10 +53,10 @@ HARNESSES = click.Choice([each.value for each in Harness])
 
 @command(provider, people_only="add providers")
 @click.argument("provider_id")
-@click.option("--harness", type=HARNESSES, required=True, help="Which command line speaks to it.")
-@click.option("--base-url", required=True, help="Its address.")
-@click.option("--model", default="", help="Which model, unless an agent has its own.")
-@click.option("--name", default="", help="What people call it.")
+@click.option("--harness", type=HARNESSES, required=True, help="Command line that it works with.")
+@click.option("--base-url", metavar="URL", required=True, help="Address of the service.")
+@click.option("--model", metavar="NAME", default="", help="Model of agents without their own.")
+@click.option("--name", default="", help="Display name.")
 def add(
     settings: Settings,
     provider_id: str,
@@ -61,7 +65,9 @@ def add(
     model: str,
     name: str,
 ) -> Result:
-    """Make a service known as custom:ID. Its key is asked for, or read from standard input.
+    """Add a service with its own address and key.
+
+    The provider is called custom:ID. The key is read from a prompt or from standard input.
 
     \b
     Example:
@@ -78,13 +84,20 @@ def add(
     with write_transaction(settings) as tx:
         add_custom_provider(tx, custom)
         summary = get_provider(tx, CUSTOM_PREFIX + provider_id)
-    document = provider_fields(summary, find_programs((harness,))[harness])
-    return Result(document, f"Next: bullpen provider use {summary.provider} --agent NAME")
+    path = search_path(settings, os.environ).runs
+    document = provider_fields(summary, find_programs((harness,), path)[harness])
+    return Result(
+        document,
+        f"Added {summary.provider}.",
+        hints=[f"Next: bullpen agent set AGENT --provider {summary.provider}"],
+    )
 
 
 @command(provider)
 def list_(settings: Settings) -> Result:
-    """List the providers, their versions, and which agents use each; keys are never shown.
+    """List providers with their programs and agents.
+
+    Keys are never shown.
 
     \b
     Example:
@@ -92,19 +105,25 @@ def list_(settings: Settings) -> Result:
     """
     with read_transaction(settings) as tx:
         providers = list_providers(tx)
-    versions = probe_versions({each.program for each in providers if each.program is not None})
+    path = search_path(settings, os.environ)
+    names = {each.program for each in providers if each.program is not None}
+    versions = probe_versions(names, path.runs)
     programs = [versions.get(each.program or "") for each in providers]
     rows = [("PROVIDER", "STATE", "ADDRESS", "MODEL", "AGENTS")]
     for each, program in zip(providers, programs, strict=True):
         state = describe_availability(each, program)
         rows.append((each.provider, state, each.base_url, each.model, " ".join(each.agents)))
-    return Result(list(map(provider_fields, providers, programs)), rows=rows)
+    return Result(
+        list(map(provider_fields, providers, programs)), rows=rows, notes=path.differences(names)
+    )
 
 
 @command(provider)
 @click.argument("provider", shell_complete=completion.providers)
 def show(settings: Settings, provider: str) -> Result:
-    """Show everything about one provider; its key is never shown.
+    """Show one provider.
+
+    Its key is never shown.
 
     \b
     Example:
@@ -113,7 +132,8 @@ def show(settings: Settings, provider: str) -> Result:
     with read_transaction(settings) as tx:
         summary = get_provider(tx, provider)
     name = summary.program
-    program = None if name is None else probe_versions((name,))[name]
+    path = search_path(settings, os.environ)
+    program = None if name is None else probe_versions((name,), path.runs)[name]
     return Result(
         provider_fields(summary, program),
         format_fields(
@@ -125,10 +145,12 @@ def show(settings: Settings, provider: str) -> Result:
             ("path", program.path if program else None),
             ("address", summary.base_url or None),
             ("model", summary.model or None),
-            ("key", "Bullpen has it" if summary.configured and name else None),
+            ("key", "set" if summary.configured and name else None),
             ("agents", " ".join(summary.agents) or "(none)"),
             width=9,
         ),
+        notes=[] if name is None else path.differences([name]),
+        hints=[f"To test it: bullpen provider test {summary.provider}"] if name else [],
     )
 
 
@@ -136,7 +158,9 @@ def show(settings: Settings, provider: str) -> Result:
 @click.argument("provider_id", nargs=-1, required=True, shell_complete=completion.custom_providers)
 @yes
 def remove(settings: Settings, provider_id: tuple[str, ...], yes: bool) -> Result:
-    """Forget services and their keys. Agents that name one are paused with their next message.
+    """Remove services that were added, with their keys.
+
+    An agent that still uses one is paused at its next message.
 
     \b
     Example:
@@ -150,11 +174,12 @@ def remove(settings: Settings, provider_id: tuple[str, ...], yes: bool) -> Resul
         for each in summaries:
             remove_custom_provider(tx, custom_id(each.provider))
     users = sorted(agent for each in summaries for agent in each.agents)
-    lines = [f"{each.provider} is removed" for each in summaries]
+    lines = [f"Removed {each.provider}." for each in summaries]
     if users:
+        names = ", ".join(f"@{each}" for each in users)
         lines += [
-            f"{', '.join(users)}: paused with the next message, for want of a provider.",
-            f"Next: bullpen provider use ANOTHER --from {summaries[0].provider}",
+            f"Still in use by {names}: their next message pauses them.",
+            f"Next: bullpen provider use NAME --from {summaries[0].provider}",
         ]
     return Result({"removed": [each.provider for each in summaries], "agents": users}, lines)
 
@@ -166,17 +191,19 @@ def _get_custom_providers(tx: Transaction, names: Sequence[str]) -> list[Provide
 
 def _describe_removal(summary: ProviderSummary) -> str:
     count = len(summary.agents)
-    users = f" ({count} agent{'s use' if count > 1 else ' uses'} it)" if count else ""
+    users = f" (used by {format_count(count, 'agent')})" if count else ""
     return f"Remove {summary.provider} and its key{users}"
 
 
 @command(provider, people_only="change providers")
 @click.argument("provider_id", shell_complete=completion.custom_providers)
-@click.option("--harness", type=HARNESSES, help="Which command line speaks to it.")
-@click.option("--base-url", help="Its address; another host needs --key as well.")
-@click.option("--model", help="Which model, unless an agent has its own; '' is its own choice.")
-@click.option("--name", help="What people call it.")
-@click.option("--key", is_flag=True, help="A new key: asked for, or read from standard input.")
+@click.option("--harness", type=HARNESSES, help="Command line that it works with.")
+@click.option("--base-url", metavar="URL", help="Address; a new host also needs --key.")
+@click.option(
+    "--model", metavar="NAME", help="Model of agents without their own; '' is the default."
+)
+@click.option("--name", help="Display name.")
+@click.option("--key", is_flag=True, help="Read a new key from a prompt or standard input.")
 def set_(
     settings: Settings,
     provider_id: str,
@@ -186,12 +213,23 @@ def set_(
     name: str | None,
     key: bool,
 ) -> Result:
-    """Change a service that was added; what is not named stays. Runs that begin from now see it.
+    """Change a service that was added.
+
+    Only the given options change. They apply to runs that begin after the change.
 
     \b
     Example:
       bullpen provider set local --key < key
     """
+    require_change(
+        {
+            "harness": harness,
+            "base_url": base_url,
+            "model": model,
+            "name": name,
+            "key": key or None,
+        }
+    )
     change = CustomProviderChange()
     if harness is not None:
         change["harness"] = Harness(harness)
@@ -206,22 +244,61 @@ def set_(
     with write_transaction(settings) as tx:
         changed = change_custom_provider(tx, custom_id(provider_id), **change)
         summary = get_provider(tx, CUSTOM_PREFIX + changed.id)
-    program = find_programs((changed.harness.value,))[changed.harness.value]
-    return Result(provider_fields(summary, program), f"{summary.provider} is changed")
+    harness_name = changed.harness.value
+    program = find_programs((harness_name,), search_path(settings, os.environ).runs)[harness_name]
+    return Result(provider_fields(summary, program), f"Changed {summary.provider}.")
 
 
-@command(provider, people_only="change what answers for agents")
+@command(provider, people_only="test providers")
 @click.argument("provider", shell_complete=completion.providers)
 @click.option(
-    "--agent", "agents", multiple=True, shell_complete=completion.agents, help="For this agent."
+    "--model", metavar="NAME", default="", shell_complete=completion.models, help="Model to test."
+)
+def test(settings: Settings, provider: str, model: str) -> Result:
+    """Run a provider once to test it.
+
+    The provider answers one word, in an empty directory. This costs a little.
+
+    \b
+    Examples:
+      bullpen provider test claude
+      bullpen provider test claude --model opus
+    """
+    with read_transaction(settings) as tx:
+        name = get_provider(tx, provider).provider
+    result = probe(settings, name, model)
+    if result.ok:
+        said = f"{name} answered in {result.seconds:.1f} s: {one_line(result.answer, 60)}"
+        return Result(result, said)
+    return Result(
+        result,
+        hints=[f"{name} did not answer: {result.error}", *test_hints(name, result.kind)],
+        status=1,
+    )
+
+
+@command(provider, people_only="change the providers of agents")
+@click.argument("provider", shell_complete=completion.providers)
+@click.option(
+    "--agent",
+    "agents",
+    metavar="AGENT",
+    multiple=True,
+    shell_complete=completion.agents,
+    help="Agent to change; may be repeated.",
 )
 @click.option(
-    "--from", "old", shell_complete=completion.providers, help="For all that use this one now."
+    "--from",
+    "old",
+    metavar="NAME",
+    shell_complete=completion.providers,
+    help="Change all agents of this provider.",
 )
 @click.option(
     "--model",
+    metavar="NAME",
     shell_complete=completion.models,
-    help="Which model they get; else PROVIDER's own choice.",
+    help="Model of these agents. Without it, the provider's default is used.",
 )
 @yes
 @dry_run
@@ -234,27 +311,30 @@ def use(
     yes: bool,
     dry_run: bool,
 ) -> Result:
-    """Let PROVIDER answer for agents, named ones or all of another provider.
+    """Change the provider of many agents.
 
-    Each begins a session anew; what it remembers in its files stays.
+    For one agent, use: bullpen agent set AGENT --provider NAME. Each changed agent starts a new
+    session; its memory and files stay.
 
     \b
     Examples:
-      bullpen provider use claude --agent coder --model opus
       bullpen provider use codex --from claude --dry-run
+      bullpen provider use claude --agent coder --agent tester --model opus
     """
     request = SwitchRequest(named=agents, of_provider=old, provider=provider, model=model)
     return switch_agents(settings, request, sure=yes, dry_run=dry_run)
 
 
 def prompt_key() -> str:
-    """Ask for the key at a terminal, else read the first line of standard input."""
+    """Read the key from a prompt at a terminal, or from the first line of standard input."""
     if sys.stdin.isatty():
         key: str = click.prompt("Key", hide_input=True, err=True)
     else:
         key = sys.stdin.readline().strip()
     if not key:
-        raise BadProvider("there is no key on standard input", hint="Give it as `... < key`.")
+        raise BadProvider(
+            "no key on standard input", hint="Redirect a file: bullpen provider add … < key"
+        )
     return key
 
 
@@ -263,7 +343,7 @@ def custom_id(name: str) -> str:
     return name.removeprefix(CUSTOM_PREFIX)
 
 
-_WITHOUT_PROGRAM = {"echo": "built in", "http": "outside workers"}
+_WITHOUT_PROGRAM = {"echo": "built in", "http": "external workers"}
 
 
 def provider_fields(summary: ProviderSummary, program: Program | None) -> dict[str, object]:
@@ -279,7 +359,7 @@ def provider_fields(summary: ProviderSummary, program: Program | None) -> dict[s
 def describe_availability(summary: ProviderSummary, program: Program | None) -> str:
     """Return the version of a provider's program, or why it cannot be used."""
     if summary.origin is ProviderOrigin.MISSING:
-        return "is not there"
+        return "does not exist"
     if program is None:
         return _WITHOUT_PROGRAM.get(summary.provider, summary.origin.value)
     if program.path is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import click
 
@@ -10,6 +11,7 @@ from bullpen.cli import completion
 from bullpen.cli.command import Result, command, read_transaction, write_transaction
 from bullpen.cli.options import dry_run
 from bullpen.cli.output import format_duration, format_state, one_line
+from bullpen.cli.provider_setup import adopt_shell_path, setup_steps
 from bullpen.core.inspect.lanes import get_lane
 from bullpen.core.inspect.queue import LaneActivity, list_lane_activity
 from bullpen.core.queue.lanes import drain_lane, pause_lane, resume_lane
@@ -126,7 +128,8 @@ def resume_lanes(
 ) -> Result:
     """Resume the lanes of these agents, or of all."""
     _arguments(agents, everybody)
-    return _move_lanes(
+    notes = [] if dry_run else _set_up_runs(settings, agents)
+    moved = _move_lanes(
         settings,
         agents,
         LaneState.ACTIVE,
@@ -134,6 +137,14 @@ def resume_lanes(
         "active: what waits is taken up.",
         dry_run=dry_run,
     )
+    return replace(moved, notes=notes)
+
+
+def _set_up_runs(settings: Settings, named: tuple[str, ...]) -> list[str]:
+    """Lines about the programs of these agents, which the runs may find only from now on."""
+    with read_transaction(settings) as tx:
+        agents = [get_agent(tx, each) for each in named] or list_agents(tx)
+        return [*adopt_shell_path(tx, agents), *setup_steps(tx, agents)]
 
 
 @command(people_only="drain the queues of agents")

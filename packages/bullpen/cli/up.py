@@ -42,6 +42,7 @@ from bullpen.ops.services.programs import (
     write_channel_programs,
 )
 from bullpen.ops.services.recovery import SUPERVISOR_SECONDS, end_orphaned_services
+from bullpen.ops.services.search_path import record_at_start, record_change
 from bullpen.ops.services.supervisor import DOWN_STATES, RUNNING, Service, Supervisor
 
 API = "api"
@@ -228,6 +229,7 @@ def start_services(settings: Settings, *, stays: bool = True) -> tuple[bool, lis
         again = supervisor.alive()
         if again:
             prepare(settings, _print_note)
+            print_notes(record_change(settings, os.environ))
             start_stopped(settings, supervisor)
         else:
             start_supervisor(settings, stays=stays)
@@ -246,6 +248,7 @@ def start_supervisor(settings: Settings, *, stays: bool = True) -> subprocess.Po
     end_orphaned_services(settings, _print_note)
     prepare(settings, _print_note)
     write_channel_programs(settings)
+    print_notes(record_at_start(settings, os.environ, foreground=not stays))
     return launch(settings, programs_set_up(settings), stays=stays)
 
 

@@ -18,6 +18,7 @@ from bullpen.core.ids import check_new_name
 from bullpen.core.models import AGENTS, LANES, MESSAGES, SESSIONS, TEAMS
 from bullpen.core.models.base import const, decode_numbers
 from bullpen.core.queue.dead_letters import SELECT_OLDEST
+from bullpen.core.queue.disposition import is_paused_by_failure
 from bullpen.core.queue.lanes import (
     LanePolicy,
     archive_lane,
@@ -142,7 +143,10 @@ def add_agent(tx: Transaction, agent: Agent, policy: LanePolicy | None = None) -
 
 
 def change_agent(tx: Transaction, agent_id: str, **change: Unpack[AgentChange]) -> Agent:
-    """Change the named fields; gives the agent as it is now."""
+    """Change the named fields, and return the agent as it is now.
+
+    A lane that a failed run paused is resumed if the next run is set up differently.
+    """
     lock_lane(tx, get_agent(tx, agent_id).id)
     before = get_agent(tx, agent_id)
     changed = replace(before, **change)
@@ -154,7 +158,14 @@ def change_agent(tx: Transaction, agent_id: str, **change: Unpack[AgentChange]) 
         changed = replace(changed, resets=before.resets + 1)
     _update_lane(tx, changed)
     append_event(tx, AgentChanged(agent=agent_id, changed=sorted(change)))
+    if _run_setup(before) != _run_setup(changed) and is_paused_by_failure(tx, agent_id):
+        resume_lane(tx, agent_id)
     return changed
+
+
+def _run_setup(agent: Agent) -> tuple[str, ...]:
+    """What can make a run fail until a person changes it."""
+    return agent.provider, agent.model, agent.directory, agent.sandbox
 
 
 def reset_agent(tx: Transaction, agent_id: str) -> None:
@@ -223,15 +234,23 @@ def plan_switches(
     return [each for each in found if each.is_change]
 
 
-def apply_switches(tx: Transaction, switches: Sequence[ProviderSwitch]) -> None:
-    """Apply the switches; an agent whose provider changes begins a new session."""
+def apply_switches(tx: Transaction, switches: Sequence[ProviderSwitch]) -> list[str]:
+    """Apply the switches, and return the agents that are resumed.
+
+    An agent whose provider changes starts a new session.
+    """
+    resumed = []
     for each in switches:
+        paused = is_paused_by_failure(tx, each.agent)
         change = AgentChange()
         if each.provider != each.old_provider:
             change["provider"] = each.provider
         if each.model != each.old_model:
             change["model"] = each.model
         change_agent(tx, each.agent, **change)
+        if paused and not is_paused_by_failure(tx, each.agent):
+            resumed.append(each.agent)
+    return resumed
 
 
 def _plan_switch(agent: Agent, provider: str, model: str | None) -> ProviderSwitch:

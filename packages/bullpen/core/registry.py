@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 if TYPE_CHECKING:
@@ -50,6 +52,15 @@ class Login:
         """Whether the settings hold a key."""
         return any(getattr(settings, each.setting) for each in self.credentials)
 
+    def found(self, settings: Settings, environ: Mapping[str, str]) -> bool:
+        """Whether a key or the files of a login exist; only a run proves that they work."""
+        if self.configured(settings) or any(environ.get(each) for each in self.variables):
+            return True
+        directory = Path(environ.get(self.directory_variable) or self.directory)
+        with suppress(RuntimeError):  # there is no home directory for ~
+            return any((directory.expanduser() / each).exists() for each in self.files)
+        return False
+
     def assign(self, key: str) -> dict[str, str | None]:
         """The setting that holds this key; the others are cleared, since one may win over it."""
         fitting = [each for each in self.credentials if key.startswith(each.prefix)]
@@ -66,8 +77,12 @@ class ProviderInfo:
     """`module:attribute` of a callable that takes the settings and the launcher of children."""
     program: str | None = None
     """The command line that it starts."""
+    install: str = ""
+    """The command that installs the program, as its vendor documents it."""
+    log_in: str = ""
+    """How a person logs in to the program: the end of a sentence that begins with "Log in: "."""
     login: Login | None = None
-    """How the program is logged in; None if that cannot be told."""
+    """Where the login is stored; None if that is unknown."""
     automatic: bool = False
     """Whether `bullpen up` gives it to the first agent, if its program is installed."""
     aliases: tuple[str, ...] = ()
@@ -300,6 +315,8 @@ PROVIDERS = Registry(
             name="claude",
             factory="bullpen.processor.providers.claude:make_claude",
             program="claude",
+            install="npm install -g @anthropic-ai/claude-code",
+            log_in="run `claude`, then /login; or run `bullpen config set anthropic_api_key`",
             login=Login(
                 credentials=(
                     Credential("anthropic_api_key"),
@@ -322,6 +339,8 @@ PROVIDERS = Registry(
             name="codex",
             factory="bullpen.processor.providers.codex:make_codex",
             program="codex",
+            install="npm install -g @openai/codex",
+            log_in="run `codex login`; or run `bullpen config set openai_api_key`",
             login=Login(
                 credentials=(Credential("openai_api_key"),),
                 variables=("OPENAI_API_KEY", "CODEX_API_KEY"),
@@ -336,6 +355,8 @@ PROVIDERS = Registry(
             name="opencode",
             factory="bullpen.processor.providers.opencode:make_opencode",
             program="opencode",
+            install="npm install -g opencode-ai",
+            log_in="run `opencode auth login`",
         ),
         ProviderInfo(name="http", factory="bullpen.processor.providers.echo:make_http"),
     ),

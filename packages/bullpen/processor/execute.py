@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from bullpen.core.access.outgoing import outgoing_mask
 from bullpen.core.answers.complete import complete, fail
@@ -14,7 +16,7 @@ from bullpen.core.message import Claim, ErrorKind, Failure, RunOutput
 from bullpen.core.queue.claim import record_start
 from bullpen.core.queue.fail import release
 from bullpen.core.queue.manage import confirm_run_ended
-from bullpen.core.roster.agents import allowed_roots
+from bullpen.core.roster.agents import Agent, allowed_roots
 from bullpen.core.roster.providers import CustomProvider
 from bullpen.core.roster.sessions import save_session
 from bullpen.core.store.base import Store
@@ -31,8 +33,11 @@ log = logging.getLogger(__name__)
 STORE_RETRY_SECONDS = 1.0
 MAX_ERROR_CHARS = 500
 
+RunResult = Reply | Failure | None
+"""How a run ended; None if it was stopped before it ended."""
+
 FindProvider = Callable[[str, CustomProvider | None], Provider]
-"""Returns the provider of this name; a custom provider is passed with it."""
+"""Returns the provider with this name; a custom provider is passed as well."""
 
 
 class RunExecutor:
@@ -46,41 +51,39 @@ class RunExecutor:
 
     def __call__(self, claim: Claim, stop: Stop) -> None:
         """Run the claim and store its result; if `stop` is set first, release it."""
-        names = ", ".join(each.message_id for each in claim.messages)
-        log.info("@%s begins %s (%s)", claim.agent, names, claim.primary.channel)
+        began = time.monotonic()
+        log.info("@%s begins %s (%s)", claim.agent, _names(claim), claim.primary.channel)
         try:
             context, result = self._run_agent(claim, stop)
             self._store_result(claim, context, result, stop)
-            _log_result(claim.agent, names, result)
+            _log_result(claim, context, result, time.monotonic() - began)
         except StaleToken:
             self._claim_lost(claim)
         except BullpenError as error:
-            log.error(
-                "the run of %s could not be finished: %s (%s)", claim.agent, error, error.hint
-            )
+            log.error("cannot store the result of @%s: %s (%s)", claim.agent, error, error.hint)
 
-    def _run_agent(
-        self, claim: Claim, stop: Stop
-    ) -> tuple[AgentContext | None, Reply | Failure | None]:
+    def _run_agent(self, claim: Claim, stop: Stop) -> tuple[AgentContext | None, RunResult]:
         """Run the agent; an error becomes a `Failure`. The result is None if `stop` was set."""
         context = None
         try:
             with self._store.read() as tx:
                 context = load_context(tx, claim)
             provider = self._find(context.agent.provider, context.custom)
-            return context, self._call_provider(claim, context, provider, stop)
+            result = self._call_provider(claim, context, provider, stop)
+            return context, _with_provider(result, context.agent)
         except NotFound as error:
-            return context, Failure(kind=ErrorKind.SETUP, error=str(error))
+            failure = Failure(kind=ErrorKind.SETUP, error=str(error))
         except StoreError:
             raise
         except Exception as error:
-            log.exception("the run of %s failed", claim.agent)
+            log.exception("the run of @%s failed", claim.agent)
             text = sanitise_text(f"{type(error).__name__}: {error}")
-            return context, Failure(kind=ErrorKind.RETRYABLE, error=text)
+            failure = Failure(kind=ErrorKind.RETRYABLE, error=text)
+        return context, failure if context is None else _with_provider(failure, context.agent)
 
     def _call_provider(
         self, claim: Claim, context: AgentContext, provider: Provider, stop: Stop
-    ) -> Reply | Failure | None:
+    ) -> RunResult:
         texts = [
             self._plugins.incoming(message, text)
             for message, text in zip(claim.messages, message_texts(claim), strict=True)
@@ -95,20 +98,20 @@ class RunExecutor:
             self.progress.close(progress)
 
     def _store_result(
-        self, claim: Claim, context: AgentContext | None, result: Reply | Failure | None, stop: Stop
+        self, claim: Claim, context: AgentContext | None, result: RunResult, stop: Stop
     ) -> None:
         try:
             self._store_with_retry(claim, context, result, stop)
         except (StaleToken, StoreError):
             raise
         except Exception as error:
-            log.exception("the outcome of %s cannot be stored", claim.agent)
+            log.exception("cannot store the result of @%s", claim.agent)
             text = ascii(str(error))[:MAX_ERROR_CHARS]
-            failure = Failure(kind=ErrorKind.RETRYABLE, error=f"it cannot be stored: {text}")
+            failure = Failure(kind=ErrorKind.RETRYABLE, error=f"cannot store the result: {text}")
             self._store_with_retry(claim, context, failure, stop)
 
     def _store_with_retry(
-        self, claim: Claim, context: AgentContext | None, result: Reply | Failure | None, stop: Stop
+        self, claim: Claim, context: AgentContext | None, result: RunResult, stop: Stop
     ) -> None:
         """Store the result; if the database is unavailable, try again until the run is stopped."""
         output = self._output(claim, result) if isinstance(result, Reply) else None
@@ -116,7 +119,7 @@ class RunExecutor:
             try:
                 with self._store.write() as tx:
                     if result is None:
-                        release(tx, claim.token, "the processor stops")
+                        release(tx, claim.token, "the processor stopped")
                     elif isinstance(result, Failure):
                         fail(tx, claim.token, result)
                     elif context is not None and output is not None:
@@ -124,7 +127,7 @@ class RunExecutor:
             except StoreError as error:
                 if stop.is_set():
                     raise
-                log.warning("cannot finish yet: %s (%s)", error, error.hint)
+                log.warning("cannot store a result yet: %s (%s)", error, error.hint)
                 stop.wait(STORE_RETRY_SECONDS)
             else:
                 return
@@ -144,19 +147,46 @@ class RunExecutor:
         return RunOutput(text=text, metadata=metadata, usage=reply.usage)
 
     def _claim_lost(self, claim: Claim) -> None:
-        """Record that the run of a claim that was taken away has ended."""
-        log.warning("the claim %s was lost; what its run said is dropped", claim.token)
+        """Record the end of a run whose claim is no longer valid."""
+        log.warning("the claim of %s is no longer valid; its output is dropped", _names(claim))
         with self._store.write(durable=False) as tx:
             confirm_run_ended(tx, claim)
 
 
-def _log_result(agent: str, names: str, result: Reply | Failure | None) -> None:
-    """Log how a run ended; what was said, and an error's text, stay out of the log."""
+def _names(claim: Claim) -> str:
+    return ", ".join(each.message_id for each in claim.messages)
+
+
+def _with_provider(result: RunResult, agent: Agent) -> RunResult:
+    """The result; a failure without usage, as of a missing program, names the provider."""
+    if not isinstance(result, Failure) or result.usage.provider is not None:
+        return result
+    usage = replace(result.usage, provider=agent.provider, model=agent.model or None)
+    return replace(result, usage=usage)
+
+
+def _log_result(
+    claim: Claim, context: AgentContext | None, result: RunResult, seconds: float
+) -> None:
+    """Log how a run ended. Answers and the texts of errors stay out of the log."""
+    agent, names = claim.agent, _names(claim)
+    fields: dict[str, object] = {
+        "provider": "unknown" if context is None else context.agent.provider,
+        "seconds": round(seconds, 2),
+    }
+    if result is not None:
+        fields["tokens"] = result.usage.input_tokens + result.usage.output_tokens
+        fields["cost"] = round(result.usage.cost, 4)
     match result:
         case Reply():
             # The reference's clients show a line with this sign as a success.
-            log.info("\u2713 @%s answered %s (%s characters)", agent, names, len(result.text))
+            log.info(
+                "\u2713 @%s answered %s (%s characters)",
+                *(agent, names, len(result.text)),
+                extra={"fields": fields},
+            )
         case Failure():
-            log.warning("@%s failed %s: %s", agent, names, result.kind)
+            fields["error"] = result.kind.value
+            log.warning("@%s failed %s", agent, names, extra={"fields": fields})
         case None:
-            log.info("@%s gave %s back: the processor stops", agent, names)
+            log.info("@%s released %s", agent, names, extra={"fields": fields})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from dataclasses import replace
 from zoneinfo import ZoneInfo
@@ -48,6 +49,8 @@ from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import format_count
 from bullpen.core.workspace.contents import read_heartbeat_text
+
+log = logging.getLogger(__name__)
 
 MAX_NOTE_CHARS = 2000
 """The part of its own answer that an agent is reminded of."""
@@ -106,7 +109,9 @@ def send_due_heartbeats(store: Store) -> float:
     for heartbeat in due:
         text = read_heartbeat_text(store.settings, heartbeat.agent)
         with store.write() as tx:
-            send_heartbeat(tx, heartbeat, text.strip(), zone)
+            sent = send_heartbeat(tx, heartbeat, text.strip(), zone)
+        if sent:
+            log.info("sent a heartbeat to @%s", heartbeat.agent)
     return 0.0
 
 

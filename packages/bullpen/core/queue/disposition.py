@@ -11,6 +11,7 @@ from sqlalchemy import bindparam, func, null, update
 from bullpen.core.message import ALONE, HEARTBEAT, ErrorKind, Failure, Message
 from bullpen.core.models import MESSAGES
 from bullpen.core.queue.attempts import EndedClaim, is_claimed
+from bullpen.core.queue.lanes import pause_reason
 from bullpen.core.retry import RetryPolicy
 from bullpen.core.states import MESSAGE_STATES, MessageState
 from bullpen.core.store.statement import Statement
@@ -64,6 +65,16 @@ class Disposition:
     def alone(self) -> bool:
         """Whether it is claimed by itself from now on."""
         return self.error_kind in MESSAGE_KINDS
+
+
+PAUSING_KINDS = (ErrorKind.AUTH, ErrorKind.QUOTA, ErrorKind.SETUP)
+"""The kinds of failures that pause the lane until a person changes something."""
+
+
+def is_paused_by_failure(tx: Transaction, agent: str) -> bool:
+    """Whether a failed run paused the lane of this agent, and not a person."""
+    reason = pause_reason(tx, agent)
+    return reason is not None and reason.partition(": ")[0] in PAUSING_KINDS
 
 
 RELEASED = Disposition(state=MessageState.PENDING)

@@ -27,15 +27,14 @@ from bullpen.core.queue.disposition import (
     decide,
 )
 from bullpen.core.queue.lanes import Lane, delay_lane, lock_claimed_lane, pause_lane, refresh_lane
+from bullpen.core.registry import PROVIDERS
 from bullpen.core.retry import RetryPolicy
+from bullpen.core.roster.providers import CUSTOM_PREFIX
 from bullpen.core.states import LaneState, MessageState
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text, visible_line
 
-PAUSED_NOTICE = (
-    "@{agent} is paused: {error}\n"
-    "Its messages wait. When this is mended: bullpen agent resume {agent}"
-)
+PAUSED_NOTICE = "@{agent} is paused: {error}\n{remedy}, then run: bullpen agent resume {agent}"
 
 HELD_NOTICE = (
     "@{agent} needs a person: {error}\n"
@@ -98,9 +97,26 @@ def _notify_owner(
     """Notify the owner of a lane that was paused just now, or of a message that was held."""
     values = {"agent": primary.agent, "error": visible_line(failure.error)[:ERROR_PREVIEW_CHARS]}
     if isinstance(disposition.lane, PauseLane) and lane.state != LaneState.PAUSED:
-        notify_owner(tx, primary, PAUSED_NOTICE.format(**values))
+        notice = PAUSED_NOTICE.format(**values, remedy=_remedy(failure))
+        notify_owner(tx, primary, notice)
     if disposition.state is MessageState.HELD:
         notify_owner(tx, primary, HELD_NOTICE.format(**values, id=quote(primary.message_id)))
+
+
+def _remedy(failure: Failure) -> str:
+    """What a person must do before the agent is resumed."""
+    provider = failure.usage.provider or ""
+    match failure.kind:
+        case ErrorKind.AUTH if provider.startswith(CUSTOM_PREFIX):
+            return f"Run `bullpen provider set {provider} --key`"
+        case ErrorKind.AUTH:
+            info = PROVIDERS.built_in.get(provider)
+            log_in = info.log_in if info else ""
+            return f"Log in ({log_in})" if log_in else "Log in"
+        case ErrorKind.QUOTA:
+            return "Add credit, or wait until the limit ends"
+        case _:
+            return "Fix this"
 
 
 def _record(tx: Transaction, ended: EndedClaim, messages: list[Message], failure: Failure) -> None:

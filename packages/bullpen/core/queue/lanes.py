@@ -168,6 +168,12 @@ LOCK_LANE_IF_FREE: Statement[tuple[str]] = Statement(
     lambda: select(L.state).where(L.agent == bindparam("agent")).with_for_update(skip_locked=True)
 )
 
+SELECT_PAUSE: Statement[tuple[str | None]] = Statement(
+    lambda: select(L.reason).where(
+        L.agent == bindparam("agent"), L.state == const(LaneState.PAUSED.value)
+    )
+)
+
 REFRESH_LANE: Statement[None] = Statement(
     lambda: (
         update(LANES)
@@ -363,6 +369,12 @@ def configure_lane(tx: Transaction, agent: str, policy: LanePolicy) -> None:
 def pause_lane(tx: Transaction, agent: str, reason: str) -> None:
     """Stop claims from this lane; new messages are still accepted."""
     _set_lane_state(tx, agent, LaneState.PAUSED, reason)
+
+
+def pause_reason(tx: Transaction, agent: str) -> str | None:
+    """Why this lane is paused; None if it is not."""
+    row = tx.one(SELECT_PAUSE, {"agent": agent})
+    return None if row is None else row[0] or ""
 
 
 def resume_lane(tx: Transaction, agent: str) -> None:

@@ -8,9 +8,10 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 
 from bullpen.core.registry import PROVIDERS
 
@@ -37,26 +38,42 @@ class Program:
     """As it prints it; empty if it did not, or was not asked."""
 
 
-def find_programs(names: Iterable[str]) -> dict[str, Program]:
-    """Find programs on the PATH; none of them is started."""
-    return {name: Program(name, shutil.which(name)) for name in names}
+@cache
+def all_programs() -> tuple[str, ...]:
+    """The command lines of all providers, those of packages included."""
+    return (*PROGRAMS, *(each.program for each in PROVIDERS.plugins() if each.program))
+
+
+def install_command(program: str) -> str:
+    """The command that installs this program; empty if its vendor's is not known."""
+    known = (each for each in PROVIDERS.built_in.values() if each.program == program)
+    return next((each.install for each in known), "")
+
+
+def find_programs(names: Iterable[str], path: str | None = None) -> dict[str, Program]:
+    """Find programs on a PATH, or on that of this process; none of them is started."""
+    return {name: Program(name, shutil.which(name, path=path)) for name in names}
 
 
 def probe_versions(
-    names: Iterable[str], seconds: float = VERSION_TIMEOUT_SECONDS
+    names: Iterable[str], path: str | None = None, seconds: float = VERSION_TIMEOUT_SECONDS
 ) -> dict[str, Program]:
     """Find programs and their versions, with all of them started at the same time."""
-    found = find_programs(names)
-    asked = {each.name: _start(each.path) for each in found.values() if each.path is not None}
+    found = find_programs(names, path)
+    environ = {**os.environ} if path is None else {**os.environ, "PATH": path}
+    asked = {
+        each.name: _start(each.path, environ) for each in found.values() if each.path is not None
+    }
     deadline = time.monotonic() + seconds
     versions = {name: _version(child, deadline) for name, child in asked.items()}
     return {name: Program(name, each.path, versions.get(name, "")) for name, each in found.items()}
 
 
-def _start(path: str) -> subprocess.Popen[bytes] | None:
+def _start(path: str, environ: Mapping[str, str]) -> subprocess.Popen[bytes] | None:
     try:
         return subprocess.Popen(
             [path, "--version"],
+            env=environ,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -171,7 +171,9 @@ def _fire_or_pause(store: Store, schedule: Schedule, now: int, missed: MissedPol
     try:
         plan = plan_fire(schedule.timing, schedule.due_at, now, missed)
         with store.write() as tx:
-            fire_schedule(tx, schedule, plan)
+            fired = fire_schedule(tx, schedule, plan)
+        if fired:
+            log.info("schedule %s fired for %s", schedule.id, schedule.agent or schedule.team_id)
     except StoreError:
         raise
     except Exception as error:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import queue
-import shutil
 import subprocess
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path
 
-from bullpen.core.registry import PROVIDERS, Login, ProviderInfo
+from bullpen.core.registry import PROVIDERS, ProviderInfo
 from bullpen.core.roster.agents import HTTP, list_agents
+from bullpen.core.roster.programs import install_command
 from bullpen.core.roster.providers import (
     BUILT_IN_PROVIDERS,
     CUSTOM_PREFIX,
@@ -29,6 +28,7 @@ from bullpen.ops.doctor.check import (
     skipped,
 )
 from bullpen.ops.doctor.installation import AskProvider, Installation
+from bullpen.ops.services.search_path import search_path
 
 VERSION_SECONDS = 1.7
 PROBE_SECONDS = 180.0
@@ -79,19 +79,21 @@ def unknown_provider(installation: Installation) -> Problem | Verdict:
 @check("provider.not_installed", Severity.CRITICAL, Needs.SCHEMA)
 def not_installed(installation: Installation) -> Problem | Verdict:
     """A program that agents need is not installed, or not on the PATH."""
-    path = installation.environ.get("PATH")
-    gone = {
-        name: agents
-        for name, agents in _programs(installation).items()
-        if shutil.which(name, path=path) is None
-    }
+    path = search_path(installation.settings, installation.environ)
+    needed = _programs(installation)
+    gone = {name: agents for name, agents in needed.items() if path.find(name) is None}
     if not gone:
         return PASSED
-    told = "; ".join(f"{name} (for {_names(agents)})" for name, agents in sorted(gone.items()))
+    found = "; ".join(f"{name} (for {_names(agents)})" for name, agents in sorted(gone.items()))
+    if differences := path.differences(gone):
+        return Problem(
+            text=f"not on the PATH of the services: {found}", remedy=" ".join(differences)
+        )
     name, agents = sorted(gone.items())[0]
+    install = install_command(name) or f"install {name}"
     return Problem(
-        text=f"not installed, or not on the PATH: {told}",
-        remedy=f"Install {name} and log in; or: bullpen agent set {agents[0]} --provider echo",
+        text=f"not installed: {found}",
+        remedy=f"{install}; then: bullpen agent resume {agents[0]}",
     )
 
 
@@ -99,11 +101,12 @@ def not_installed(installation: Installation) -> Problem | Verdict:
 def broken(installation: Installation) -> Problem | Verdict:
     """A program that agents need is installed, and does not start."""
     versions, bad = [], []
+    path = search_path(installation.settings, installation.environ)
     for name in sorted(_programs(installation)):
-        program = shutil.which(name, path=installation.environ.get("PATH"))
+        program = path.find(name)
         if program is None:
             continue  # provider.not_installed reports it
-        version, error = _version(program, installation.environ)
+        version, error = _version(program, {**installation.environ, "PATH": path.runs})
         if error:
             bad.append(f"{name}: {error}")
         elif version:
@@ -138,33 +141,23 @@ def login_missing(installation: Installation) -> Problem | Verdict:
     """No API key and no login was found for a program that agents need."""
     with installation.store.read() as tx:
         used = {each.provider for each in list_agents(tx)}
-    path = installation.environ.get("PATH")
+    path = search_path(installation.settings, installation.environ)
     missing = {
-        name: info.login
+        name: info
         for name, info in _providers().items()
         if name in used
         and info.login is not None
-        and shutil.which(info.program or name, path=path)
-        and not _logged_in(installation, info.login)
+        and path.find(info.program or name)
+        and not info.login.found(installation.settings, installation.environ)
     }
     if not missing:
         return PASSED
-    name, login = next(iter(missing.items()))
+    name, info = next(iter(missing.items()))
+    log_in = info.log_in or f"run `{name}`"
     return Problem(
         text=f"no login and no API key found for {', '.join(missing)}",
-        remedy=f"Run {name} and log in; or: bullpen config set {login.credentials[0].setting}",
+        remedy=f"Log in: {log_in}. To test it: bullpen provider test {name}",
     )
-
-
-def _logged_in(installation: Installation, login: Login) -> bool:
-    if login.configured(installation.settings):
-        return True
-    if any(installation.environ.get(each) for each in login.variables):
-        return True
-    directory = Path(installation.environ.get(login.directory_variable) or login.directory)
-    with suppress(RuntimeError):  # there is no home directory for ~
-        return any((directory.expanduser() / each).exists() for each in login.files)
-    return False
 
 
 @check("provider.silent", Severity.CRITICAL, Needs.SCHEMA, deep=True, seconds=PROBE_SECONDS)

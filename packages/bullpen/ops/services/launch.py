@@ -19,7 +19,7 @@ from bullpen.core.files import file_lock, is_locked
 from bullpen.core.network import socket_directory
 from bullpen.core.settings import Settings
 from bullpen.core.text import format_count
-from bullpen.ops.services import SUPERVISOR_VARIABLE
+from bullpen.ops.services import SUPERVISED_VARIABLE, SUPERVISOR_VARIABLE
 from bullpen.ops.services.programs import (
     RENAMED_SERVICES,
     ServiceProgram,
@@ -107,7 +107,7 @@ def recovery_file(settings: Settings) -> Path:
 
 def is_supervised(environ: Mapping[str, str]) -> bool:
     """Whether the supervisor started this process, rather than a person."""
-    return "SUPERVISOR_PROCESS_NAME" in environ
+    return SUPERVISED_VARIABLE in environ
 
 
 @contextmanager

@@ -61,7 +61,7 @@ def bubblewrap(argv: Sequence[str], environ: Mapping[str, str], view: View) -> l
     _check(view)
     program = shutil.which(argv[0], path=environ.get("PATH"))
     if program is None:
-        raise SandboxError(f"{argv[0]} is not installed, or not on the PATH")
+        raise SandboxError(f"{argv[0]} is not installed")
     wrapped = [
         BUBBLEWRAP.program,
         "--die-with-parent",

@@ -20,6 +20,7 @@ from bullpen.core.roster.agents import Sandbox
 from bullpen.core.settings import Settings
 from bullpen.core.text import sanitise_text
 from bullpen.core.workspace.safe_files import Root, remove_inside, write_inside
+from bullpen.ops.services.search_path import run_environment
 from bullpen.processor.children.child import (
     Child,
     ChildExit,
@@ -74,7 +75,12 @@ class CliProvider:
         self._launcher = launcher
         self._settings = settings
         self._home = settings.home.absolute()
-        self._environ = os.environ if environ is None else environ
+        self._given = environ
+
+    @property
+    def _environ(self) -> Mapping[str, str]:
+        """The processor's environment, with the PATH that is recorded now."""
+        return run_environment(self._settings, os.environ) if self._given is None else self._given
 
     def run(
         self, request: RunRequest, stop: Stop, report: ReportProgress
@@ -130,8 +136,9 @@ class CliProvider:
             request = hand_over(request, account, self._settings)
         system_file = self._write_prompt(request)
         command = self._adapter.command(request, system_file)
+        environ = self._environ
         own = {
-            **Settings.environment_for_runs(self._environ),
+            **Settings.environment_for_runs(environ),
             "BULLPEN_HOME": str(self._home),
             RUN_VARIABLE: request.run,
             **self._database(),
@@ -139,7 +146,7 @@ class CliProvider:
         }
         more = [name.strip() for name in self._settings.pass_environment.split(",")]
         environ = child_environment(
-            self._environ,
+            environ,
             self._adapter.env_patterns,
             own,
             hidden=command.hidden_env,

@@ -84,7 +84,7 @@ def _sleep(script: Script, seconds: str) -> None:
 def _fail(script: Script, kind: str) -> None:
     try:
         script.failure = Failure(
-            kind=ErrorKind(kind or ErrorKind.RETRYABLE), error="failed as it was told to"
+            kind=ErrorKind(kind or ErrorKind.RETRYABLE), error="failed because of !fail"
         )
     except ValueError:
         _bad(script, f"!fail knows {', '.join(ErrorKind)}, not {kind!r}")

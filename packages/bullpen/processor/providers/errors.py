@@ -9,11 +9,12 @@ from collections.abc import Mapping
 
 from bullpen.core.clock import SECOND
 from bullpen.core.message import ErrorKind, Failure
+from bullpen.core.roster.programs import install_command
 from bullpen.processor.children.child import ChildExit, ExitReason
 
 ERROR_LENGTH = 2000
 MAX_WAIT_SECONDS = 8 * 24 * 3600
-"""Weekly limits are over by then."""
+"""Longer than a weekly limit."""
 NOT_EXECUTABLE, NOT_FOUND = 126, 127
 """Exit codes of a shell, or of `env` in a script's first line, for a missing program."""
 
@@ -68,15 +69,20 @@ def start_failure(program: str, directory: str, end: ChildExit) -> Failure:
     reason = errno.errorcode.get(end.code, str(end.code))
     if end.reason is ExitReason.NO_DIRECTORY:
         return Failure(
-            kind=ErrorKind.SETUP, error=f"{directory} is no directory to work in ({reason})"
+            kind=ErrorKind.SETUP,
+            error=f"the working directory {directory} cannot be used ({reason})",
         )
     if end.code in (errno.ENOENT, errno.ENOTDIR):
-        return Failure(
-            kind=ErrorKind.SETUP, error=f"{program} is not installed, or not on the PATH"
-        )
+        return Failure(kind=ErrorKind.SETUP, error=not_installed(program))
     if end.code in (errno.EACCES, errno.EPERM, errno.ENOEXEC):
-        return Failure(kind=ErrorKind.SETUP, error=f"{program} may not be run ({reason})")
+        return Failure(kind=ErrorKind.SETUP, error=f"{program} cannot be executed ({reason})")
     return Failure(kind=ErrorKind.RETRYABLE, error=f"{program} could not be started ({reason})")
+
+
+def not_installed(program: str) -> str:
+    """The error for a program that is not on the PATH."""
+    install = install_command(program)
+    return f"{program} is not installed" + (f". Install it: {install}" if install else "")
 
 
 def exit_failure(program: str, end: ChildExit, errors: str) -> Failure:
