@@ -74,6 +74,7 @@ ENTRIES: Mapping[str, Entry] = {
     "provider remove": Entry(roster.ProviderRemoved, "local --yes"),
     "provider set": Entry(roster.Provider, "local --model small --key", stdin="a-key\n"),
     "provider show": Entry(roster.Provider, "local"),
+    "provider test": Entry(roster.ProviderTested, "echo"),
     "provider use": Entry(roster.Switched, "claude --from echo --yes"),
     "queue agents": Entry(list[queue.Lane], "--all"),
     "queue cancel": Entry(queue.Bulk, "cli_waiting --yes"),

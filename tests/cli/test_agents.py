@@ -116,6 +116,77 @@ def test_a_missing_program_pauses_the_agent_and_the_owner_reads_why(company: Bul
     assert "bullpen agent resume coder" in result.out
 
 
+def test_an_agent_whose_program_is_missing_is_created_with_the_steps_to_set_it_up(
+    company: Bullpen,
+) -> None:
+    added = company.ok("agent", "add", "writer", "--provider", "claude")
+    assert added.out == "Created @writer (provider: claude).\n"
+    assert "claude is not installed, so @writer cannot answer yet" in added.err
+    assert "npm install -g @anthropic-ai/claude-code" in added.err
+    assert "bullpen config set anthropic_api_key" in added.err
+    assert "bullpen agent resume writer" in added.err
+    assert str(company.home / "workspace" / "writer" / "AGENTS.md") in added.err
+    assert "codex login" in company.ok("agent", "set", "coder", "--provider", "codex").err
+
+
+def test_an_installed_program_without_a_login_is_reported(company: Bullpen) -> None:
+    program = Path(company.home, "bin", "claude")
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    environ = {"PATH": f"{program.parent}:{os.environ['PATH']}", "HOME": str(company.home)}
+    without = company.ok("agent", "add", "one", "--provider", "claude", **environ)
+    assert "no login or key was found" in without.err
+    assert "bullpen provider test claude" in without.err
+    company.ok("config", "set", "anthropic_api_key", stdin="sk-ant-api03-nothing\n", **environ)
+    ready = company.ok("agent", "add", "two", "--provider", "claude", **environ)
+    assert "Warning" not in ready.err
+
+
+def test_another_provider_ends_the_pause_of_a_missing_one(company: Bullpen) -> None:
+    company.ok("agent", "set", "coder", "--provider", "claude")
+    with processor(company):
+        assert company("send", "@coder hello").status == 75
+        changed = company.ok("provider", "use", "echo", "--agent", "coder")
+        assert "Resumed @coder." in changed.out
+        assert "@coder: again" in company.ok("send", "@coder again").out
+
+
+REFUSED = [
+    (("agent", "set", "coder"), 2, "nothing to change"),
+    (("agent", "lane", "coder"), 2, "nothing to change"),
+    (
+        ("agent", "set", "coder", "--directory", "/nowhere"),
+        2,
+        "directory '/nowhere' does not exist",
+    ),
+    (("agent", "add", "new", "--directory", "/etc/passwd"), 2, "is not a directory"),
+    (("agent", "set", "coder", "--provider", "clude"), 2, "Did you mean 'claude'?"),
+    (("agent", "show", "codre"), 1, "agent 'codre' does not exist. Did you mean 'coder'?"),
+    (("provider", "show", "clude"), 1, "Did you mean 'claude'?"),
+    (("team", "show", "dve"), 1, "team 'dve' does not exist. Did you mean 'dev'?"),
+]
+
+
+def test_what_is_named_must_exist(company: Bullpen, subtests: pytest.Subtests) -> None:
+    for args, status, text in REFUSED:
+        with subtests.test(" ".join(args)):
+            refused = company(*args)
+            assert (refused.status, refused.out) == (status, "")
+            assert text in refused.err
+
+
+def test_a_relative_directory_becomes_absolute(company: Bullpen) -> None:
+    company.ok("agent", "set", "coder", "--directory", ".")
+    assert Path(company.ok("agent", "show", "coder", "--json").json["directory"]).is_absolute()
+
+
+def test_a_provider_is_tested_with_one_real_run(company: Bullpen) -> None:
+    assert "echo answered" in company.ok("provider", "test", "echo").out
+    failed = company("provider", "test", "claude")
+    assert (failed.status, "claude is not installed" in failed.err) == (1, True)
+
+
 def test_a_change_of_a_lane_keeps_what_it_does_not_name(company: Bullpen) -> None:
     company.ok("agent", "lane", "coder", "--batching", "one", "--max-depth", "3")
     told = company.ok("agent", "lane", "coder", "--ordering", "priority").out

@@ -55,7 +55,7 @@ def test_a_view_without_a_terminal_names_the_command_for_pipes(
 def test_a_room_that_does_not_exist_is_told(bullpen: Bullpen, args: tuple[str, ...]) -> None:
     result = company(bullpen)(*args)
     assert result.status == 1
-    assert "there is no team 'nobody'" in result.err
+    assert "team 'nobody' does not exist" in result.err
     assert "bullpen team list" in result.err
 
 
@@ -63,7 +63,7 @@ def test_a_team_that_does_not_exist_cannot_be_watched(bullpen: Bullpen) -> None:
     for more in ([], ["--json"]):
         result = company_once(bullpen)("team", "watch", "nobody", *more)
         assert result.status == 1
-        assert "there is no team 'nobody'" in result.err
+        assert "team 'nobody' does not exist" in result.err
 
 
 def company_once(bullpen: Bullpen) -> Bullpen:

@@ -183,7 +183,9 @@ def test_a_sandbox_that_cannot_be_set_up(bullpen: Bullpen) -> None:
         fine(bullpen, "agent.sandbox_broken", **broken)
         hire(store, "boxed", sandbox=Sandbox.BUBBLEWRAP)
     text = found(bullpen, "agent.sandbox_broken", "warning", **broken)
-    assert "@boxed cannot run: bubblewrap does not work here: bwrap: no namespaces" in text
+    assert (
+        "@boxed cannot run: bubblewrap does not work on this machine: bwrap: no namespaces" in text
+    )
     works = install(bullpen, "#!/bin/sh\nexit 0\n", "bwrap")
     fine(bullpen, "agent.sandbox_broken", **works)
 
@@ -192,11 +194,11 @@ def test_an_account_that_no_agent_can_run_as(bullpen: Bullpen) -> None:
     with store_of(bullpen) as store:
         hire(store, "boxed", sandbox=Sandbox.USER)
     text = found(bullpen, "agent.sandbox_broken", "warning")
-    assert "@boxed cannot run: the setting sandbox_user names no account" in text
+    assert "@boxed cannot run: the setting sandbox_user is empty" in text
     nobody = {"BULLPEN_SANDBOX_USER": "none-of-that-name-{agent}"}
     text = found(bullpen, "agent.sandbox_broken", "warning", **nobody)
     if os.geteuid() == 0:
-        assert "there is no account none-of-that-name-boxed" in text
+        assert "the account none-of-that-name-boxed does not exist" in text
     else:
         assert "only a processor of root" in text
 
@@ -216,7 +218,7 @@ def test_an_account_that_cannot_pass_to_the_workspace_or_can_enter_the_home(
         fine(bullpen, "agent.sandbox_broken", **account, BULLPEN_WORKSPACE=str(place))
         bullpen.home.chmod(0o711)
         text = found(bullpen, "agent.sandbox_broken", "warning", **account)
-        assert "nobody may enter" in text
+        assert "nobody can enter" in text
     finally:
         bullpen.home.chmod(0o700)
         place.rmdir()

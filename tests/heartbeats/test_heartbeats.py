@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from datetime import datetime
 
@@ -379,6 +380,15 @@ def test_a_shorter_interval_counts_from_the_last_beat(store: Store, clock: FakeC
     turn(store, every=HOUR)
     wait(store, clock)
     assert len(beats(store)) == 1
+
+
+def test_the_scheduler_logs_each_heartbeat_that_it_sends(
+    store: Store, clock: FakeClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    awake(store)
+    with caplog.at_level(logging.INFO):
+        wait(store, clock)
+    assert f"sent a heartbeat to @{AGENT}" in caplog.text
 
 
 def test_the_scheduler_sleeps_until_the_next_beat(store: Store, clock: FakeClock) -> None:

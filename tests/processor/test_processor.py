@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import pytest
 
 from bullpen.core.answers.leases import expire_leases
-from bullpen.core.logs import TextFormatter
+from bullpen.core.logs import JsonFormatter, TextFormatter
 from bullpen.core.message import ErrorKind, Failure, Usage
 from bullpen.core.models import ATTEMPTS, WORKERS
 from bullpen.core.queue.lanes import Batching, LanePolicy
@@ -21,7 +21,8 @@ from bullpen.core.queue.manage import cancel
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.sqlite import SqliteStore
-from bullpen.processor.providers.base import Reply
+from bullpen.processor.children.child import Stop
+from bullpen.processor.providers.base import Reply, ReportProgress, RunRequest
 from bullpen.processor.providers.command_line import CliProvider
 from tests.conformance.verbs import (
     do,
@@ -84,6 +85,39 @@ def test_each_message_is_logged_when_its_run_begins_and_when_it_ends(
     assert any("[INFO]" in line and "\u2713 @coder answered api_1" in line for line in lines)
     assert any("[WARN]" in line and "api_2" in line for line in lines)
     assert "a secret wish" not in caplog.text
+
+
+def test_the_log_line_of_a_run_has_its_provider_time_cost_and_error(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    hire(store)
+    hire(store, "broken")
+    send(store, "!usage 7 0.25", message_id="api_1")
+    send(store, "!fail permanent", agent="broken", message_id="api_2")
+    with caplog.at_level(logging.INFO), processing(store):
+        eventually(lambda: "failed api_2" in caplog.text, "a failure is logged")
+        eventually(lambda: "answered api_1" in caplog.text, "a success is logged")
+    for formatter in (JsonFormatter(), TextFormatter()):
+        lines = [formatter.format(each) for each in caplog.records]
+        (answered,) = (line for line in lines if "answered api_1" in line)
+        (failed,) = (line for line in lines if "failed api_2" in line)
+        for text in ("provider", "echo", "seconds", "tokens", "7", "cost", "0.25"):
+            assert text in answered, (text, answered)
+        assert "permanent" in failed
+
+
+def test_an_attempt_whose_program_is_missing_names_its_provider(store: Store) -> None:
+    class Missing:
+        def run(self, request: RunRequest, stop: Stop, report: ReportProgress) -> Failure:
+            return Failure(kind=ErrorKind.SETUP, error="claude is not installed")
+
+    hire(store, provider="claude", model="opus")
+    send(store)
+    with processing(store, Missing()):
+        eventually(lambda: rows(store, ATTEMPTS) != [], "the run has failed")
+    (attempt,) = rows(store, ATTEMPTS)
+    assert (attempt["provider"], attempt["model"]) == ("claude", "opus")
+    assert attempt["worker"].startswith("processor_")
 
 
 def test_messages_that_wait_and_messages_that_come_are_answered(store: Store) -> None:

@@ -224,9 +224,9 @@ def test_no_run_starts_whose_account_cannot_be_used(
     closed = office.path / "closed"
     closed.mkdir(mode=0o700)
     for names, why in (
-        ("", "names no account"),
-        ("none-of-that-name-{agent}", "there is no account none-of-that-name-coder"),
-        ("root", "has rights of root's"),
+        ("", "sandbox_user is empty"),
+        ("none-of-that-name-{agent}", "the account none-of-that-name-coder does not exist"),
+        ("root", "has the rights of root"),
     ):
         with subtests.test(names=names):
             office.settings = replace(settings, sandbox_user=names)
@@ -235,7 +235,7 @@ def test_no_run_starts_whose_account_cannot_be_used(
             assert "bullpen agent set coder --sandbox bubblewrap" in error
     office.settings = settings
     for place, mode, why in (
-        ("home", 0o755, "may enter"),
+        ("home", 0o755, "can enter"),
         ("workspace", 0o700, "may not read"),
     ):
         with subtests.test(place=place):

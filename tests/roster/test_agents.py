@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from bullpen.core.answers.complete import fail
 from bullpen.core.company import add_agent, change_agent, remove_agent
 from bullpen.core.errors import (
     BadName,
@@ -19,6 +20,7 @@ from bullpen.core.errors import (
     StaleToken,
     UnknownAgent,
 )
+from bullpen.core.message import ErrorKind, Failure
 from bullpen.core.models import AGENT_MESSAGES, AGENTS, LANES
 from bullpen.core.queue.fail import release
 from bullpen.core.queue.lanes import LanePolicy, Ordering, Overflow, pause_lane
@@ -308,3 +310,38 @@ def test_a_removed_http_agent_that_comes_back_is_not_left_outside(store: Store) 
     hire(store)
     send(store)
     assert texts_of(take(store)) == ["hello"]
+
+
+CHANGES: list[AgentChange] = [
+    {"provider": "codex"},
+    {"model": "opus"},
+    {"directory": "/srv/code"},
+]
+
+
+def test_a_pause_by_a_failure_ends_when_the_agent_is_set_up_otherwise(
+    store: Store, subtests: pytest.Subtests
+) -> None:
+    hire(store, provider="claude")
+    for change in CHANGES:
+        for kind in (ErrorKind.SETUP, ErrorKind.AUTH, ErrorKind.QUOTA):
+            with subtests.test(change=change, kind=kind):
+                send(store)
+                claimed = take(store)
+                do(store, fail, claimed.token, Failure(kind=kind, error="not now"))
+                assert lane_row(store)["state"] == "paused"
+                _change(store, name=f"Still {kind}")
+                assert lane_row(store)["state"] == "paused"
+                _change(store, **change)
+                assert lane_row(store)["state"] == "active"
+                again = take(store)
+                assert texts_of(again) == texts_of(claimed)
+                done(store, again.token)
+                _change(store, provider="claude", model="", directory="")
+
+
+def test_a_pause_by_a_person_stays_when_the_provider_changes(store: Store) -> None:
+    hire(store, provider="claude")
+    do(store, pause_lane, AGENT, "on holiday")
+    _change(store, provider="codex")
+    assert (lane_row(store)["state"], lane_row(store)["reason"]) == ("paused", "on holiday")

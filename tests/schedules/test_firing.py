@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 
 from bullpen.core.clock import DAY, HOUR, MINUTE, SECOND
@@ -43,6 +45,18 @@ from tests.stores import START, FakeClock, Stores
 def history(store: Store, schedule: Schedule) -> list[ScheduleRun]:
     with store.read() as tx:
         return list_schedule_runs(tx, schedule.id, None, 100)
+
+
+def test_the_scheduler_logs_each_schedule_that_fires(
+    store: Store, clock: FakeClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    hire(store)
+    made = plan(store)
+    with caplog.at_level(logging.INFO):
+        wait(store, clock, HOUR - 1)
+        assert caplog.text == ""
+        wait(store, clock, 1)
+    assert f"schedule {made.id} fired for {AGENT}" in caplog.text
 
 
 def test_it_says_its_text_when_it_is_due_and_not_before(store: Store, clock: FakeClock) -> None:

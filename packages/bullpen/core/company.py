@@ -131,7 +131,7 @@ def add_agent(tx: Transaction, agent: Agent, policy: LanePolicy | None = None) -
     check_new_name(agent.id)
     _check_agent(tx, agent)
     if find_agent(tx, agent.id) is not None or _is_team(tx, agent.id):
-        raise NameTaken(f"there is an agent or a team called {agent.id} already")
+        raise NameTaken(f"the name {agent.id!r} is already used by an agent or a team")
     tx.write(INSERT_AGENT, {**_values(agent), "created_at": tx.now, "updated_at": tx.now})
     create_lane(tx, agent.id, policy)
     if policy is not None:

@@ -90,7 +90,7 @@ def _custom(settings: Settings, provider: str) -> CustomProvider | None:
         return None
     file = database_file(settings)
     if file is not None and not file.exists():  # opening it would create it
-        raise UnknownProvider(f"there is no provider {provider}: there is no database yet")
+        raise UnknownProvider(f"provider {provider!r} does not exist: there is no database yet")
     with closing(open_store(settings)) as store, store.read() as tx:
         return get_custom_provider(tx, provider.removeprefix(CUSTOM_PREFIX))
 

@@ -124,6 +124,16 @@ class Provider(Document):
     version: str
 
 
+class ProviderTested(Document):
+    provider: str
+    model: str
+    ok: bool
+    answer: str
+    seconds: float
+    error: str
+    kind: str
+
+
 class ProviderRemoved(Document):
     removed: list[str]
     agents: list[str]

@@ -1,4 +1,4 @@
-"""The unix accounts as which agents with the sandbox `user` run."""
+"""The Unix accounts of runs with the sandbox `user`."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from pathlib import Path
 from bullpen.core.settings import Settings
 
 AGENT_FIELD = "{agent}"
-"""In the setting: the agent's id, so that each agent has an account of its own."""
+"""Stands for the agent's id in the setting, so that each agent can have its own account."""
 CAPABILITIES = {0: "CHOWN", 1: "DAC_OVERRIDE", 3: "FOWNER", 5: "KILL", 6: "SETGID", 7: "SETUID"}
-"""What root needs to start, read and end what runs as another user."""
+"""The capabilities that root needs to start, read and end runs of another user."""
 
 
 class UnusableAccount(Exception):
-    """An account as which nothing may run here."""
+    """An account that cannot be used for runs here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """One unix account."""
+    """One Unix account."""
 
     name: str
     uid: int
@@ -32,21 +32,21 @@ class Account:
 
 
 def find_account(settings: Settings, agent: str) -> Account:
-    """The account of this agent; raises UnusableAccount if its runs cannot be of that user."""
+    """The account of this agent; raises UnusableAccount if its runs cannot use one."""
     name = settings.sandbox_user.strip().replace(AGENT_FIELD, agent)
     if not name:
-        raise UnusableAccount("the setting sandbox_user names no account")
+        raise UnusableAccount("the setting sandbox_user is empty")
     if os.geteuid() != 0:
-        raise UnusableAccount("only a processor of root can start and end another user's programs")
+        raise UnusableAccount("the processor must run as root to start programs of another user")
     if missing := _missing_capabilities():
-        raise UnusableAccount(f"root has no {', '.join(missing)} here")
+        raise UnusableAccount(f"root lacks {', '.join(missing)} here")
     try:
         found = pwd.getpwnam(name)
     except (KeyError, ValueError):
-        raise UnusableAccount(f"there is no account {name}") from None
+        raise UnusableAccount(f"the account {name} does not exist") from None
     groups = tuple(os.getgrouplist(name, found.pw_gid))
     if found.pw_uid == 0 or 0 in groups:
-        raise UnusableAccount(f"the account {name} has rights of root's")
+        raise UnusableAccount(f"the account {name} has the rights of root")
     _check_home(settings.home, name, found.pw_uid)
     return Account(
         name=name, uid=found.pw_uid, gid=found.pw_gid, groups=groups, home=Path(found.pw_dir)
@@ -54,7 +54,7 @@ def find_account(settings: Settings, agent: str) -> Account:
 
 
 def closed_directory(path: Path, account: Account) -> Path | None:
-    """The first directory of a path that the account may not pass; None if it may pass all."""
+    """The first directory of a path that the account cannot enter; None if it can enter all."""
     for each in (*reversed(path.parents), path):
         found = each.stat()
         ours = 0o100 if found.st_uid == account.uid else 0
@@ -65,14 +65,14 @@ def closed_directory(path: Path, account: Account) -> Path | None:
 
 
 def _check_home(home: Path, name: str, uid: int) -> None:
-    """Refuse if Bullpen's home is not closed to the account."""
+    """Raise UnusableAccount if the account can enter Bullpen's home."""
     found = home.stat()
     if found.st_uid == uid or stat.S_IMODE(found.st_mode) & 0o077:
-        raise UnusableAccount(f"the account {name} may enter {home}: chmod 700 {home}")
+        raise UnusableAccount(f"the account {name} can enter {home}; run: chmod 700 {home}")
 
 
 def _missing_capabilities() -> list[str]:
-    """The rights that this process of root's does not have, as in a container."""
+    """The capabilities that this process of root lacks, for example in a container."""
     status = Path("/proc/self/status").read_text()
     line = next(each for each in status.splitlines() if each.startswith("CapEff:"))
     effective = int(line.split()[1], 16)

@@ -1,4 +1,4 @@
-"""Agents: their rows, names and workspaces."""
+"""Agents: their rows, names and directories."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bullpen.core.routing.tags import MAX_NAME_CHARS
 from bullpen.core.settings import Settings
 from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
-from bullpen.core.text import check_text
+from bullpen.core.text import check_text, describe_unknown
 from bullpen.core.workspace.safe_files import Root
 
 A = AGENTS.c
@@ -27,18 +27,18 @@ ECHO = "echo"
 """The built-in provider, which needs no account."""
 
 HTTP = "http"
-"""The provider of agents whose lane is left to outside workers."""
+"""The provider of agents whose messages external workers claim."""
 
 _LINE_BREAK_CATEGORIES = ("Cc", "Zl", "Zp")
 
 
 class Permission(StrEnum):
-    """What a run may do on this machine without asking."""
+    """What a run may do on this machine without approval."""
 
     READ = "read"
     EDIT = "edit"
     FULL = "full"
-    """Everything: the provider's own checks are off."""
+    """Everything: the checks of the provider are off."""
 
 
 class Context(StrEnum):
@@ -50,7 +50,7 @@ class Context(StrEnum):
 
 
 class Scheduling(StrEnum):
-    """For which agents an agent may make schedules."""
+    """For which agents an agent may create schedules."""
 
     NONE = "none"
     SELF = "self"
@@ -59,24 +59,24 @@ class Scheduling(StrEnum):
 
 
 class Reach(StrEnum):
-    """What the commands of an agent's run may read, and to whom they may write."""
+    """The messages that the commands of a run may read, and the people they may write to."""
 
     CONVERSATION = "conversation"
     """Read the run's conversation; write to people who wrote to the agent."""
     PEOPLE = "people"
-    """Read all that was said to the agent and by it; write to people who wrote to it."""
+    """Read all messages of the agent; write to people who wrote to it."""
     ALL = "all"
     """Read everything, and write to any address."""
 
 
 class Sandbox(StrEnum):
-    """What keeps an agent's runs from the rest of this machine."""
+    """How the runs of an agent are isolated from this machine."""
 
     NONE = "none"
     BUBBLEWRAP = "bubblewrap"
-    """Namespaces of its own: the home, other workspaces and other processes are not visible."""
+    """Separate namespaces: the home, other workspaces and other processes are not visible."""
     USER = "user"
-    """Another unix user: the home, other workspaces and other users' environments are closed."""
+    """Another Unix user: the home, other workspaces and environments cannot be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,9 +87,9 @@ class Agent:
     name: str = ""
     provider: str = ECHO
     model: str = ""
-    """Empty is the provider's own choice."""
+    """Empty is the default of the provider."""
     directory: str = ""
-    """Where it works; empty is its own directory in the workspace."""
+    """The working directory; empty is its own directory in the workspace."""
     system_prompt: str = ""
     permission: Permission = Permission.EDIT
     context: Context = Context.AGENT
@@ -100,7 +100,7 @@ class Agent:
 
 
 class AgentChange(TypedDict, total=False):
-    """The fields of an agent that are to be changed."""
+    """The fields of an agent to change."""
 
     name: str
     provider: str
@@ -139,12 +139,12 @@ def get_agent(tx: Transaction, agent_id: str) -> Agent:
     check_text(agent_id, tx.settings.message_bytes, "the agent's id")
     agent = find_agent(tx, agent_id)
     if agent is None:
-        raise UnknownAgent.of(agent_id)
+        raise UnknownAgent(describe_unknown("agent", agent_id, agent_names(tx)))
     return agent
 
 
 def get_provider_name(tx: Transaction, agent: str) -> str:
-    """The provider of this agent; `HTTP`, that of outside workers, if the agent was removed."""
+    """The provider of this agent; `HTTP`, that of external workers, if the agent was removed."""
     row = find_agent(tx, agent)
     return HTTP if row is None else row.provider
 
@@ -173,15 +173,15 @@ def agent_home(settings: Settings, agent_id: str) -> Path:
 
 
 def files_root(settings: Settings) -> Root:
-    """The directory of files, from which only what belongs to a conversation is sent."""
+    """The directory of stored files; a conversation can send only its own files from it."""
     return Root(settings.home, ("files",), stored=True)
 
 
 def allowed_roots(settings: Settings, agent: Agent) -> tuple[Root, ...]:
-    """The directories from which its files may be sent: where it works, its own, and uploads.
+    """The directories from which its files may be sent: working directory, its own, and uploads.
 
-    Nothing else of the home is ever sent: a directory in the home or above it, other than the
-    agent's own in the workspace, and one that contains the workspace, is none of them.
+    Nothing else in the home is ever sent. A directory in the home or above it is left out, except
+    the agent's own in the workspace; so is one that contains the workspace.
     """
     own = Root(settings.workspace, (agent.id,))
     roots = [own]
@@ -199,13 +199,13 @@ def allowed_roots(settings: Settings, agent: Agent) -> tuple[Root, ...]:
 
 
 def check_display_name(name: str, limit: int) -> str:
-    """The name, if it can be shown in a line and be written in a tag."""
+    """Return the name if it fits on one line and into a tag."""
     check_text(name, limit, "the name")
     if len(name) > MAX_NAME_CHARS or any(
         unicodedata.category(each) in _LINE_BREAK_CATEGORIES for each in name
     ):
         raise BadName(
-            f"{name[:40]!r} is too long for a name, or more than a line",
-            hint=f"Give one line of at most {MAX_NAME_CHARS} characters.",
+            f"the name {name[:40]!r} is too long, or more than one line",
+            hint=f"Use one line of at most {MAX_NAME_CHARS} characters.",
         )
     return name

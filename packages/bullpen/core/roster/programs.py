@@ -19,7 +19,7 @@ PROGRAMS = tuple(each.program for each in PROVIDERS.built_in.values() if each.pr
 """The command lines of the built-in providers."""
 
 VERSION_TIMEOUT_SECONDS = 5.0
-"""A program that prints no version by then has none."""
+"""How long a program may take to print its version."""
 
 MAX_VERSION_CHARS = 60
 
@@ -29,13 +29,13 @@ MAX_REASON_CHARS = 300
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A command line on this machine."""
+    """A program on this machine."""
 
     name: str
     path: str | None
     """None if it is not installed."""
     version: str = ""
-    """As it prints it; empty if it did not, or was not asked."""
+    """As it prints it; empty if it printed none or was not started."""
 
 
 @cache
@@ -79,7 +79,7 @@ def _start(path: str, environ: Mapping[str, str]) -> subprocess.Popen[bytes] | N
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-    except OSError:  # a file that is gone meanwhile, or is no program
+    except OSError:  # the file was removed, or cannot be executed
         return None
 
 
@@ -99,14 +99,14 @@ def _version(child: subprocess.Popen[bytes] | None, deadline: float) -> str:
 
 
 class Bubblewrap:
-    """The program that makes sandboxes: whether it works on this machine."""
+    """The program that creates sandboxes, and whether it works on this machine."""
 
     name = "bwrap"
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self.program = ""
-        """Its path, once it was seen to work."""
+        """Its path, once a trial succeeded."""
 
     def problem(self) -> str:
         """Why it cannot be used here; empty if it can."""
@@ -120,7 +120,7 @@ class Bubblewrap:
 
 
 BUBBLEWRAP = Bubblewrap()
-"""The one of this process."""
+"""The instance of this process."""
 
 
 def _try(program: str) -> str:
@@ -130,8 +130,8 @@ def _try(program: str) -> str:
             [*argv, "true"], capture_output=True, timeout=TRIAL_TIMEOUT_SECONDS, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return f"bubblewrap does not work here: {error}"
+        return f"bubblewrap does not work on this machine: {error}"
     if tried.returncode == 0:
         return ""
     said = " ".join(tried.stderr.decode(errors="replace").split())[:MAX_REASON_CHARS]
-    return f"bubblewrap does not work here: {said or f'exit status {tried.returncode}'}"
+    return f"bubblewrap does not work on this machine: {said or f'exit status {tried.returncode}'}"

@@ -1,4 +1,4 @@
-"""Providers: built-in ones, those of packages, and custom ones, which are services of a user."""
+"""Providers: built-in ones, those of packages, and custom ones, which are added services."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from bullpen.core.roster.agents import list_agents
 from bullpen.core.settings import Settings
 from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
-from bullpen.core.text import check_text, mask_url
+from bullpen.core.text import check_text, describe_unknown, mask_url
 
 MAX_MODEL_NAME_CHARS = 200
 
 
 def check_model(name: str, limit: int) -> str:
-    """Check and return a model's name; an empty one is the provider's default."""
+    """Return a valid model name; the empty one is the default of the provider."""
     check_text(name, limit, "the model's name")
     if (
         len(name) > MAX_MODEL_NAME_CHARS
@@ -32,8 +32,8 @@ def check_model(name: str, limit: int) -> str:
         or " " in name
     ):
         raise BadName(
-            f"{name[:40]!r} is not the name of a model",
-            hint="Give one word that does not begin with -, as sonnet; '' is the provider's own.",
+            f"invalid model name {name[:40]!r}",
+            hint="Use one word without a leading -, such as sonnet; '' is the provider's default.",
         )
     return name
 
@@ -43,7 +43,7 @@ CUSTOM_PREFIX = "custom:"
 
 
 class Harness(StrEnum):
-    """The command line that a custom provider runs."""
+    """The command line that a custom provider uses."""
 
     CLAUDE = "claude"
     CODEX = "codex"
@@ -51,7 +51,7 @@ class Harness(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CustomProvider:
-    """A service with the address, the key, and the command line that speaks its protocol."""
+    """A service: its address, its key, and the command line that works with it."""
 
     id: str
     name: str = ""
@@ -106,7 +106,7 @@ def add_custom_provider(tx: Transaction, provider: CustomProvider) -> None:
     """Add the provider `custom:<id>`."""
     _check_custom_provider(tx, provider)
     if find_custom_provider(tx, provider.id) is not None:
-        raise NameTaken(f"there is a provider called {provider.id} already")
+        raise NameTaken(f"the provider {CUSTOM_PREFIX}{provider.id} already exists")
     values = {**asdict(provider), "harness": provider.harness.value}
     tx.write(INSERT, {**values, "created_at": tx.now, "updated_at": tx.now})
 
@@ -120,8 +120,8 @@ def change_custom_provider(
     _check_custom_provider(tx, changed)
     if "api_key" not in change and _origin(before.base_url) != _origin(changed.base_url):
         raise BadProvider(
-            f"{provider_id} is to be asked at another origin, which must not get the old key",
-            hint="Give the key along with the new address.",
+            f"a new address of {provider_id} needs a new key",
+            hint="Give --key as well. The old key is not sent to another host.",
         )
     values = {**asdict(changed), "harness": changed.harness.value}
     del values["id"]
@@ -130,7 +130,7 @@ def change_custom_provider(
 
 
 def remove_custom_provider(tx: Transaction, provider_id: str) -> None:
-    """Remove a provider; runs of its agents fail until they get another one."""
+    """Remove a provider; runs of its agents fail until they have another one."""
     get_custom_provider(tx, provider_id)
     tx.write(DELETE, {"provider": provider_id})
 
@@ -145,7 +145,8 @@ def get_custom_provider(tx: Transaction, provider_id: str) -> CustomProvider:
     check_text(provider_id, tx.settings.message_bytes, "the provider's id")
     provider = find_custom_provider(tx, provider_id)
     if provider is None:
-        raise UnknownProvider(f"there is no provider {CUSTOM_PREFIX}{provider_id[:40]}")
+        custom = (CUSTOM_PREFIX + each.id for each in list_custom_providers(tx))
+        raise UnknownProvider(describe_unknown("provider", CUSTOM_PREFIX + provider_id, custom))
     return provider
 
 
@@ -155,7 +156,7 @@ def list_custom_providers(tx: Transaction) -> list[CustomProvider]:
 
 
 def _origin(address: str) -> tuple[str, str]:
-    """Who gets the key, and how: a change from https to http would show it to the network."""
+    """The host that gets the key, and the scheme: http would show the key to the network."""
     url = urlsplit(address)
     return url.scheme, url.netloc.lower()
 
@@ -168,14 +169,14 @@ def _check_custom_provider(tx: Transaction, provider: CustomProvider) -> None:
     try:
         address = urlsplit(provider.base_url)
     except ValueError as error:
-        raise BadProvider(f"{mask_url(provider.base_url)!r} is no address: {error}") from None
+        raise BadProvider(f"invalid address {mask_url(provider.base_url)!r}: {error}") from None
     if "@" in address.netloc:
-        # An address is shown; a key is not.
-        raise BadProvider(f"the address of {provider.id} has a name or password in it")
+        # Addresses are shown; keys are not.
+        raise BadProvider(f"the address of {provider.id} contains a name or password")
     if address.scheme not in ("http", "https") or not address.hostname:
-        raise BadProvider(f"{mask_url(provider.base_url)!r} is no address")
+        raise BadProvider(f"invalid address {mask_url(provider.base_url)!r}")
     if not provider.api_key.strip():
-        raise BadProvider(f"the key of {provider.id} is blank")
+        raise BadProvider(f"the key of {provider.id} is empty")
 
 
 BUILT_IN_PROVIDERS = tuple(PROVIDERS.built_in)
@@ -183,11 +184,11 @@ BUILT_IN_PROVIDERS = tuple(PROVIDERS.built_in)
 PROVIDER_ALIASES = {
     alias: info.name for info in PROVIDERS.built_in.values() for alias in info.aliases
 }
-"""Companies that are named for their command lines."""
+"""Names of companies, for their command lines."""
 
 
 def resolve_provider_name(tx: Transaction, given: str) -> str:
-    """The provider's name for this name or alias; an unknown one is an error."""
+    """The name of the provider with this name or alias; an unknown one is an error."""
     name = check_text(
         PROVIDER_ALIASES.get(given, given), tx.settings.message_bytes, "the provider's name"
     )
@@ -198,10 +199,13 @@ def resolve_provider_name(tx: Transaction, given: str) -> str:
             return name
     elif name in PROVIDERS.plugin_names():
         return name
+    known = (
+        each.provider for each in list_providers(tx) if each.origin is not ProviderOrigin.MISSING
+    )
     raise BadProvider(
-        f"there is no provider {name[:60]!r}",
-        hint=f"Built in are {', '.join(BUILT_IN_PROVIDERS)}; "
-        f"a service that was added is {CUSTOM_PREFIX}<id>.",
+        describe_unknown("provider", given, known),
+        hint=f"Use {', '.join(BUILT_IN_PROVIDERS)}, or {CUSTOM_PREFIX}ID for a service that was "
+        "added. To list all: bullpen provider list",
     )
 
 
@@ -212,7 +216,7 @@ class ProviderOrigin(StrEnum):
     PLUGIN = "plugin"
     CUSTOM = "custom"
     MISSING = "missing"
-    """Agents have it, and it does not exist."""
+    """Used by agents, but it does not exist."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,7 +229,7 @@ class ProviderSummary:
     program: str | None = None
     """The command line that it needs."""
     configured: bool = True
-    """Whether the settings hold its key; a command line may be logged in without one."""
+    """Whether the settings contain its key; a program can be logged in without one."""
     base_url: str = ""
     model: str = ""
     """The model for agents without one; empty is the provider's default."""
@@ -268,11 +272,11 @@ def list_providers(tx: Transaction) -> list[ProviderSummary]:
 
 
 def get_provider(tx: Transaction, given: str) -> ProviderSummary:
-    """The provider of this name; a custom one also by its id alone."""
+    """The provider of this name; a custom one is also found by its id alone."""
     name = PROVIDER_ALIASES.get(given, given)
     found = {each.provider: each for each in list_providers(tx)}
     if name not in found and CUSTOM_PREFIX + name not in found:
-        raise UnknownProvider(f"there is no provider {given[:60]!r}")
+        raise UnknownProvider(describe_unknown("provider", given, found))
     return found.get(name) or found[CUSTOM_PREFIX + name]
 
 
@@ -285,7 +289,7 @@ def installed_providers() -> list[tuple[ProviderOrigin, ProviderInfo]]:
 
 
 def has_credentials(provider: ProviderInfo, settings: Settings) -> bool:
-    """Whether the settings hold what a provider needs to sign in."""
+    """Whether the settings contain a key for this provider."""
     if provider.program is None:
         return True
     return provider.login is not None and provider.login.configured(settings)

@@ -14,10 +14,10 @@ from bullpen.core.events.append import append_event
 from bullpen.core.events.company import TeamAdded, TeamChanged, TeamRemoved
 from bullpen.core.ids import check_new_name
 from bullpen.core.models import AGENTS, TEAM_MEMBERS, TEAMS
-from bullpen.core.roster.agents import check_display_name
+from bullpen.core.roster.agents import agent_names, check_display_name
 from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
-from bullpen.core.text import check_text
+from bullpen.core.text import check_text, describe_unknown
 
 T = TEAMS.c
 
@@ -25,12 +25,12 @@ M = TEAM_MEMBERS.c
 
 
 class DeliveryMode(StrEnum):
-    """How a team's answers are sent to the person who asked."""
+    """How the answers of a team are sent to the person who wrote."""
 
     STREAM = "stream"
     """Each as soon as it is ready."""
     AGGREGATE = "aggregate"
-    """All as one, when the conversation is at rest."""
+    """All in one response, when the conversation is finished."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,15 +42,15 @@ class Team:
     leader: str
     delivery: DeliveryMode = DeliveryMode.STREAM
     max_hops: int | None = None
-    """These three are the settings of the same name where they are None."""
+    """None is the value of the setting with the same name; so for the next two."""
     max_messages: int | None = None
     max_cost: float | None = None
     members: tuple[str, ...] = ()
-    """In the order of the team; they have a table of their own."""
+    """In the order of the team; stored in a table of their own."""
 
 
 class TeamChange(TypedDict, total=False):
-    """The fields of a team that are to be changed."""
+    """The fields of a team to change."""
 
     name: str
     leader: str
@@ -121,7 +121,7 @@ def add_team(tx: Transaction, team: Team) -> None:
     """Add a team of agents that exist."""
     check_new_name(team.id)
     if find_team(tx, team.id) is not None or tx.one(FIND_AGENT_ID, {"name": team.id}) is not None:
-        raise NameTaken(f"there is an agent or a team called {team.id} already")
+        raise NameTaken(f"the name {team.id!r} is already used by an agent or a team")
     _check(tx, team)
     tx.write(INSERT, {**_values(team), "id": team.id, "created_at": tx.now, "updated_at": tx.now})
     _insert_members(tx, team)
@@ -129,7 +129,7 @@ def add_team(tx: Transaction, team: Team) -> None:
 
 
 def change_team(tx: Transaction, team_id: str, **change: Unpack[TeamChange]) -> Team:
-    """Change the named fields; gives the team as it is now."""
+    """Change the named fields, and return the changed team."""
     changed = replace(lock_team(tx, team_id), **change)
     _check(tx, changed)
     _update(tx, changed)
@@ -138,7 +138,7 @@ def change_team(tx: Transaction, team_id: str, **change: Unpack[TeamChange]) -> 
 
 
 def add_members(tx: Transaction, team_id: str, agents: Sequence[str]) -> Team:
-    """Add agents to a team, behind its members; agents that are members already are left out."""
+    """Add agents to the end of a team; current members are skipped."""
     team = lock_team(tx, team_id)
     new = [each for each in dict.fromkeys(agents) if each not in team.members]
     return change_team(tx, team_id, members=(*team.members, *new)) if new else team
@@ -147,19 +147,19 @@ def add_members(tx: Transaction, team_id: str, agents: Sequence[str]) -> Team:
 def remove_members(
     tx: Transaction, team_id: str, agents: Sequence[str], leader: str | None = None
 ) -> Team:
-    """Remove agents from a team; if its leader is among them, `leader` or the next member leads."""
+    """Remove agents from a team; `leader` or the next member replaces a removed leader."""
     team = lock_team(tx, team_id)
     for each in agents:
         if each not in team.members:
             raise BadTeam(
                 f"{each[:40]!r} is not a member of {team_id}",
-                hint=f"Its members are {', '.join(team.members)}.",
+                hint=f"The members are {', '.join(team.members)}.",
             )
     rest = tuple(each for each in team.members if each not in agents)
     if not rest:
         raise BadTeam(
-            f"{team_id} would have no member any more",
-            hint=f"To disband it: bullpen team remove {team_id}",
+            f"team {team_id!r} would have no members",
+            hint=f"To remove the team: bullpen team remove {team_id}",
         )
     leads = leader or (team.leader if team.leader in rest else rest[0])
     return change_team(tx, team_id, members=rest, leader=leads)
@@ -184,12 +184,12 @@ def get_team(tx: Transaction, team_id: str) -> Team:
     check_text(team_id, tx.settings.message_bytes, "the team's id")
     team = find_team(tx, team_id)
     if team is None:
-        raise UnknownTeam(f"there is no team {team_id[:40]!r}")
+        raise UnknownTeam(describe_unknown("team", team_id, (each.id for each in list_teams(tx))))
     return team
 
 
 def lock_team(tx: Transaction, team_id: str) -> Team:
-    """The same, locked until the transaction ends."""
+    """The team of this id, locked until the transaction ends."""
     tx.one(LOCK, {"team": team_id})
     return get_team(tx, team_id)
 
@@ -200,7 +200,7 @@ def list_teams(tx: Transaction) -> list[Team]:
 
 
 def teams_of(tx: Transaction, agent: str) -> list[Team]:
-    """The teams that an agent is in."""
+    """The teams of an agent."""
     return [get_team(tx, team) for (team,) in tx.all(TEAMS_OF_AGENT, {"agent": agent})]
 
 
@@ -211,16 +211,16 @@ def _with_members(tx: Transaction, team: Team) -> Team:
 def _check(tx: Transaction, team: Team) -> None:
     check_display_name(team.name, tx.settings.message_bytes)
     if not team.members or len(set(team.members)) < len(team.members):
-        raise BadTeam(f"the members of {team.id} are none, or one of them twice")
+        raise BadTeam(f"team {team.id!r} needs members, each named once")
     for agent in team.members:
         check_text(agent, tx.settings.message_bytes, "a member's id")
         if tx.one(FIND_AGENT_ID, {"name": agent}) is None:
-            raise UnknownAgent(f"there is no agent {agent[:40]!r} for the team {team.id}")
+            raise UnknownAgent(describe_unknown("agent", agent, agent_names(tx)))
     if team.leader not in team.members:
-        raise BadTeam(f"the leader {team.leader[:40]!r} is not a member of {team.id}")
+        raise BadTeam(f"the leader {team.leader[:40]!r} is not a member of team {team.id!r}")
     for limit in (team.max_hops, team.max_messages, team.max_cost):
         if limit is not None and not 0 <= limit < 1_000_000_000:
-            raise BadTeam(f"a limit of {team.id} is {limit}")
+            raise BadTeam(f"the limit {limit} of team {team.id!r} is out of range")
 
 
 def _values(team: Team) -> dict[str, object]:

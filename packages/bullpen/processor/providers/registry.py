@@ -10,11 +10,12 @@ from bullpen.core.errors import UnknownProvider
 from bullpen.core.registry import PROVIDERS, LoadProblem
 from bullpen.core.roster.providers import BUILT_IN_PROVIDERS, CUSTOM_PREFIX, CustomProvider
 from bullpen.core.settings import Settings
+from bullpen.core.text import describe_unknown
 from bullpen.processor.children.child import Launcher
 from bullpen.processor.providers.base import Provider
 
 ProviderFactory = Callable[[Settings, Launcher], Provider]
-BROKEN_HINT = "Correct or reinstall the package, or give the agent another provider."
+BROKEN_HINT = "Fix or reinstall the package, or change the provider of the agent."
 
 
 class Providers:
@@ -27,10 +28,10 @@ class Providers:
         self._lock = threading.Lock()
 
     def get(self, name: str, custom: CustomProvider | None = None) -> Provider:
-        """The provider of this name; a custom one is its command line."""
+        """The provider of this name; a custom one uses its command line."""
         if name.startswith(CUSTOM_PREFIX):
             if custom is None:
-                raise UnknownProvider(f"there is no provider {name}")
+                raise UnknownProvider(f"provider {name!r} does not exist")
             name = custom.harness.value
         with self._lock:
             if name not in self._made:
@@ -42,7 +43,7 @@ def _factory(name: str) -> ProviderFactory:
     info = PROVIDERS.find(name)
     if info is None:
         raise UnknownProvider(
-            f"there is no provider {name!r}", hint=f"Built in are {', '.join(BUILT_IN_PROVIDERS)}."
+            describe_unknown("provider", name, (*BUILT_IN_PROVIDERS, *PROVIDERS.plugin_names()))
         )
     if isinstance(info, LoadProblem):
         raise UnknownProvider(str(info), hint=BROKEN_HINT)
