@@ -84,7 +84,7 @@ def test_a_team_is_shown_with_its_limits_and_what_its_members_are_at(office: Bul
     assert (found["max_hops"], found["max_messages"]) == (3, None)
     assert found["limits"] == {"max_hops": 3, "max_messages": 50, "max_cost": 0.0}
     assert [(each["id"], each["state"]) for each in found["agents"]] == [
-        *(("coder", "idle"), ("tester", "waiting")),
+        *(("coder", "idle"), ("tester", "idle")),
     ]
     assert "3 in a row" in office.ok("team", "show", "dev").out
     assert office.ok("team", "set", "dev", "--usual-limits", "--json").json["max_hops"] is None
