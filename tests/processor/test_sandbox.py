@@ -184,7 +184,8 @@ def test_a_run_does_not_start_without_its_sandbox(
     broken.write_text("#!/bin/sh\necho 'bwrap: No permissions to create a namespace' >&2\nexit 1\n")
     broken.chmod(0o755)
     kind, error = office.fails(CLAUDE, asked(office))
-    assert (kind, "does not work on this machine: bwrap: No permissions" in error) == (ErrorKind.SETUP, True)
+    assert kind is ErrorKind.SETUP
+    assert "does not work on this machine: bwrap: No permissions" in error
     # It worked when it was tried, and does not when it is needed.
     monkeypatch.setattr(BUBBLEWRAP, "program", str(broken))
     kind, error = office.fails(CLAUDE, asked(office))
