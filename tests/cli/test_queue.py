@@ -84,7 +84,7 @@ def test_when_nobody_answers_in_time_the_message_stays_and_it_is_worth_another_t
     assert time.monotonic() - began < 60
     assert result.status == 75
     assert result.out == ""
-    assert "stays in the queue" in result.err
+    assert "stays queued" in result.err
     result = ready("send", "hello", "--timeout", "0.2", "--json")
     assert result.status == 75
     assert result.json["answers"] == []

@@ -79,7 +79,7 @@ def test_an_empty_queue_says_what_to_do_next(bullpen: Bullpen) -> None:
         (("agents",), "bullpen agent add"),
         (("list",), "bullpen send"),
         (("dead",), "No message is dead."),
-        (("dead", "--agent", "coder"), "No message is dead like that."),
+        (("dead", "--since", "1h"), "No message is dead like that."),
         (("held",), "No message waits for a person."),
         (("causes",), "Nothing has died"),
     ):

@@ -34,6 +34,42 @@ def test_the_text_comes_from_standard_input(office: Bullpen) -> None:
     assert office("send", "--no-wait", "--agent", "coder", stdin="").status == 2
 
 
+def test_words_need_no_quotes_and_options_may_follow_them(office: Bullpen) -> None:
+    office.ok("send", "@tester", "fix", "it", "--no-wait", "--priority", "high")
+    with direct(office) as store:
+        (row,) = rows(store, MESSAGES)
+    assert (row["agent"], row["message"], row["priority"]) == ("tester", "fix it", Priority.HIGH)
+    assert office("send", "", "--agent", "coder", "--no-wait", stdin="not read").status == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "mention"),
+    [
+        ("fix @coder this", "coder"),
+        ("ask @dev, or @coder", "dev"),
+        ("fix @Coder this", "Coder"),
+        ("@coder ask @tester", None),
+        ("[@coder: ask @tester]", None),
+        ("write to ann@coder.com", None),
+        ("what is `@coder`?", None),
+        ("ask @nobody", None),
+    ],
+)
+def test_a_name_that_addresses_nobody_is_remarked_on(
+    office: Bullpen, text: str, mention: str | None
+) -> None:
+    default = {"BULLPEN_DEFAULT_AGENT": "stranger"}
+    sent = office.ok("send", text, "--no-wait", **default)
+    note = "the message does not begin with"
+    if mention is None:
+        assert note not in sent.err
+    else:
+        assert f"Note: sent to @stranger, the default agent: {note} @{mention}.\n" in sent.err
+        assert f"bullpen send '@{mention} ...'" in sent.err
+    assert note not in office.ok("send", text, "--no-wait", "-q", **default).err
+    assert note not in office.ok("send", text, "--agent", "tester", "--no-wait").err
+
+
 def test_a_team_a_priority_a_delay_and_a_deadline(office: Bullpen) -> None:
     office.ok("send", "go", "--team", "dev", "--no-wait")
     office.ok("send", "go", "--agent", "coder", "--no-wait", "--priority", "critical")

@@ -15,7 +15,7 @@ from tests.cli.terminal import COLUMNS, CTRL_C, CTRL_D, terminal
 from tests.conformance.verbs import done, statuses
 from tests.processor.working import eventually
 
-QUESTION = "wait on? [stop/leave/wait]"
+QUESTION = "keep waiting? [stop/leave/wait]"
 
 
 @pytest.fixture
@@ -26,15 +26,15 @@ def office(bullpen: Bullpen) -> Bullpen:
 
 def test_one_line_says_what_is_done_and_goes_when_the_answer_is_there(office: Bullpen) -> None:
     with at_work(office) as store, terminal(office, "send", "@coder fix it") as person:
-        person.until("waits for @coder")
+        person.until("waiting for @coder")
         claim = claimed(store)
-        person.until("@coder works, ")
+        person.until("@coder is working, ")
         say(store, claim, "reading ☃ " + "and reading " * 20)
         person.until(": reading ☃ and reading")
         done(store, claim.token)
         person.until("@coder: done")
         assert person.end() == 0
-    lived = [each for each in person.shown.split("\n") if "works" in each]
+    lived = [each for each in person.shown.split("\n") if "is working" in each]
     assert len(lived) == 1  # it is written over, and never broken
     assert all(len(each) < COLUMNS for each in lived[0].split("\r"))
     assert person.raw.rpartition("\x1b[2K")[2].lstrip("\r").startswith("\x1b[1m@coder\x1b[0m: done")
@@ -44,7 +44,7 @@ def test_one_line_says_what_is_done_and_goes_when_the_answer_is_there(office: Bu
 def test_without_colours_nothing_is_coloured(office: Bullpen) -> None:
     with at_work(office) as store, terminal(office, "send", "@coder fix", NO_COLOR="1") as person:
         claim = claimed(store)
-        person.until("@coder works")
+        person.until("@coder is working")
         done(store, claim.token)
         assert person.end() == 0
     assert "m@coder" not in person.raw
@@ -55,7 +55,7 @@ def test_a_dumb_terminal_gets_lines(office: Bullpen) -> None:
     with at_work(office) as store, terminal(office, "send", "@coder fix it", TERM="dumb") as person:
         claim = claimed(store)
         say(store, claim, "reading")
-        person.until("@coder works: reading\n")
+        person.until("@coder is working: reading\n")
         done(store, claim.token)
         assert person.end() == 0
     assert "\x1b[2K" not in person.raw
@@ -83,7 +83,7 @@ def test_standard_output_alone_may_be_a_pipe(office: Bullpen) -> None:
         terminal(office, "send", "@coder fix it", stdout=subprocess.PIPE) as person,
     ):
         claim = claimed(store)
-        person.until("@coder works")
+        person.until("@coder is working")
         done(store, claim.token)
         assert person.end() == 0
         assert person.process.stdout is not None
@@ -94,11 +94,11 @@ def test_standard_output_alone_may_be_a_pipe(office: Bullpen) -> None:
 def test_ctrl_c_asks_and_stop_ends_the_run(office: Bullpen) -> None:
     with at_work(office) as store, terminal(office, "send", "@coder fix it") as person:
         claimed(store)
-        person.until("@coder works")
+        person.until("@coder is working")
         person.type(CTRL_C)
         person.until(QUESTION)
         person.type("s\n")
-        person.until("is stopped")
+        person.until("Cancelled cli_")
         assert person.end() == 1
         assert statuses(store) == {"cancelled": 1}
 
@@ -108,7 +108,7 @@ def test_ctrl_c_and_then_leave_keeps_it_working(office: Bullpen, keys: str) -> N
     """A second Ctrl-C, or the end of input, leaves as well."""
     with at_work(office) as store, terminal(office, "send", "@coder fix it") as person:
         claim = claimed(store)
-        person.until("@coder works")
+        person.until("@coder is working")
         person.type(CTRL_C)
         person.until(QUESTION)
         person.press(keys)
@@ -120,13 +120,13 @@ def test_ctrl_c_and_then_leave_keeps_it_working(office: Bullpen, keys: str) -> N
 def test_ctrl_c_and_then_wait_goes_on(office: Bullpen) -> None:
     with at_work(office) as store, terminal(office, "send", "@coder fix it") as person:
         claim = claimed(store)
-        person.until("@coder works")
+        person.until("@coder is working")
         person.type(CTRL_C)
         person.until(QUESTION)
         person.type("what?\n")
         person.until(QUESTION)
         person.type("w\n")
-        person.until("@coder works")
+        person.until("@coder is working")
         person.type(CTRL_C)
         person.until(QUESTION)
         done(store, claim.token)

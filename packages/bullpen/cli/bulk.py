@@ -288,7 +288,7 @@ def plan_result(text: BulkText, count: int, rows: Table) -> Result:
 def _cursor(
     tx: Transaction, verb: BulkVerb[State, Record], selection: BulkSelection
 ) -> BatchCursor:
-    wanted = parse_filters(tx.now, selection.filters)
+    wanted = parse_filters(tx, selection.filters)
     if wanted.before is None:  # what arrives during the work might never end
         wanted = replace(wanted, before=tx.now)
     return BatchCursor(verb.noun.scans(tx, verb.selected_states(selection), wanted), wanted)

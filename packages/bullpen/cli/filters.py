@@ -1,4 +1,4 @@
-"""Filters that select messages or responses: the options, and what they mean."""
+"""Filters that select messages or responses: the options, and the checks of what they name."""
 
 from __future__ import annotations
 
@@ -6,39 +6,48 @@ from collections.abc import Callable
 from typing import Any
 
 import click
+from sqlalchemy import bindparam, select, union_all
 
 from bullpen.cli import completion
 from bullpen.cli.options import DURATION, Function, combine_options
-from bullpen.core.message import ErrorKind
+from bullpen.core.errors import UnknownAgent, UnknownMessage
+from bullpen.core.inspect.conversations import count_messages
+from bullpen.core.inspect.lanes import get_lane, list_lanes
+from bullpen.core.message import INTERNAL_CHANNELS, PULL_CHANNELS, ErrorKind
+from bullpen.core.models import MESSAGES, RESPONSES
+from bullpen.core.models.base import const
+from bullpen.core.registry import CHANNELS
 from bullpen.core.states import ResponseState
 from bullpen.core.store.scan import Selection
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import describe_unknown
 
 ERROR_KINDS = click.Choice([*(each.value for each in ErrorKind), "overflow"])
 
 _MESSAGE_OPTIONS = {
     "agent": click.option(
-        "--agent", metavar="ID", shell_complete=completion.agents, help="Only those for this agent."
+        "--agent",
+        metavar="AGENT",
+        shell_complete=completion.agents,
+        help="Only messages for this agent.",
     ),
-    "channel": click.option("--channel", metavar="NAME", help="Only those from this channel."),
-    "sender": click.option(
-        "--sender", metavar="NAME|ID", help="Only those from this person, by name or id."
-    ),
+    "channel": click.option("--channel", metavar="NAME", help="Only messages from this channel."),
+    "sender": click.option("--sender", metavar="NAME|ID", help="Only messages from this person."),
     "conversation": click.option(
         "--conversation",
         metavar="ID",
         shell_complete=completion.conversation_ids,
-        help="Only those of this one.",
+        help="Only messages of this conversation.",
     ),
-    "kind": click.option("--kind", type=ERROR_KINDS, help="Only those that failed with this kind."),
+    "kind": click.option(
+        "--kind", type=ERROR_KINDS, help="Only messages that failed with this kind of error."
+    ),
     "error": click.option(
-        "--error", metavar="TEXT", help="Only those whose error has this in it, or is of this kind."
+        "--error", metavar="TEXT", help="Only messages whose error or its kind contains TEXT."
     ),
-    "since": click.option(
-        "--since", type=DURATION, metavar="2h", help="Only those of the last so long."
-    ),
-    "before": click.option(
-        "--before", type=DURATION, metavar="2h", help="Only those that are older than so long."
-    ),
+    "since": click.option("--since", type=DURATION, help="Only messages newer than DURATION."),
+    "before": click.option("--before", type=DURATION, help="Only messages older than DURATION."),
 }
 
 
@@ -50,22 +59,21 @@ def message_filters(*names: str) -> Callable[[Function], Function]:
 RESPONSE_STATES = click.Choice([each.value for each in ResponseState])
 
 _RESPONSE_OPTIONS = {
-    "channel": click.option("--channel", metavar="NAME", help="Only what goes to this channel."),
+    "channel": click.option("--channel", metavar="NAME", help="Only responses on this channel."),
     "agent": click.option(
-        "--agent", metavar="ID", shell_complete=completion.agents, help="Only what this agent said."
+        "--agent",
+        metavar="AGENT",
+        shell_complete=completion.agents,
+        help="Only responses of this agent.",
     ),
     "sender": click.option(
-        "--to", "sender", metavar="NAME|ID", help="Only what goes to this person, by name or id."
+        "--to", "sender", metavar="NAME|ID", help="Only responses to this person."
     ),
     "error": click.option(
-        "--error", metavar="TEXT", help="Only those whose last error has this in it."
+        "--error", metavar="TEXT", help="Only responses whose last error contains TEXT."
     ),
-    "since": click.option(
-        "--since", type=DURATION, metavar="2h", help="Only what was said within so long."
-    ),
-    "before": click.option(
-        "--before", type=DURATION, metavar="2h", help="Only what was said longer ago."
-    ),
+    "since": click.option("--since", type=DURATION, help="Only responses newer than DURATION."),
+    "before": click.option("--before", type=DURATION, help="Only responses older than DURATION."),
 }
 
 
@@ -74,18 +82,65 @@ def response_filters(*names: str) -> Callable[[Function], Function]:
     return combine_options(*(_RESPONSE_OPTIONS[each] for each in names))
 
 
-def parse_filters(now: int, options: dict[str, Any]) -> Selection:
-    """The selection that the options of these filters describe."""
+def parse_filters(tx: Transaction, options: dict[str, Any]) -> Selection:
+    """The selection that the options describe; what they name must exist."""
+    check_filters(
+        tx,
+        agent=options.get("agent"),
+        channel=options.get("channel"),
+        conversation=options.get("conversation"),
+    )
     times = {"since", "before"}
-    since, before = _time_range(now, options.get("since"), options.get("before"))
+    since, before = _time_range(tx.now, options.get("since"), options.get("before"))
     attributes = {name: value for name, value in options.items() if name not in times}
     return Selection(since=since, before=before, **attributes)
+
+
+def check_filters(
+    tx: Transaction,
+    *,
+    agent: str | None = None,
+    channel: str | None = None,
+    conversation: str | None = None,
+) -> None:
+    """Refuse a filter for an agent, a channel or a conversation that does not exist."""
+    if agent is not None:
+        try:
+            get_lane(tx, agent)  # removed agents have a lane as well
+        except UnknownAgent:
+            agents = [each.agent for each in list_lanes(tx)]
+            raise UnknownAgent(describe_unknown("agent", agent, agents)) from None
+    if channel is not None and not _channel_exists(tx, channel):
+        known = {*CHANNELS.built_in, *CHANNELS.plugin_names(), *INTERNAL_CHANNELS, *PULL_CHANNELS}
+        raise click.UsageError(describe_unknown("channel", channel, sorted(known)))
+    if conversation is not None and not count_messages(tx, conversation).messages:
+        raise UnknownMessage(describe_unknown("conversation", conversation))
+
+
+def _channel_exists(tx: Transaction, channel: str) -> bool:
+    """Whether it is known here, or was: its package may have been uninstalled."""
+    if channel in INTERNAL_CHANNELS or channel in PULL_CHANNELS:
+        return True
+    return (
+        CHANNELS.find(channel) is not None
+        or tx.one(SELECT_ON_CHANNEL, {"channel": channel}) is not None
+    )
+
+
+SELECT_ON_CHANNEL: Statement[tuple[int]] = Statement(
+    lambda: union_all(
+        *(
+            select(table.c.id).where(table.c.channel == bindparam("channel"))
+            for table in (MESSAGES, RESPONSES)
+        )
+    ).limit(const(1))
+)
 
 
 def _time_range(now: int, since: int | None, before: int | None) -> tuple[int | None, int | None]:
     """The moments that --since and --before name, counted back from now."""
     if since is not None and before is not None and since <= before:
-        raise click.UsageError("Nothing is younger than --since and older than --before.")
+        raise click.UsageError("--since must be longer than --before")
     return _ago(now, since), _ago(now, before)
 
 

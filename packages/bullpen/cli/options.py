@@ -58,6 +58,27 @@ class Count(click.ParamType[int]):
         return number
 
 
+class Seconds(click.ParamType[float]):
+    """A number of seconds, with decimals if need be; the help shows it as N."""
+
+    name = "n"
+
+    def __init__(self, least: float = 0.0) -> None:
+        self._least = least
+
+    def convert(
+        self, value: str | float, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the number; anything else is an error of usage."""
+        try:
+            number = float(value)
+        except ValueError:
+            self.fail(f"{value!r} is not a number", param, ctx)
+        if not self._least <= number < float("inf"):
+            self.fail(f"{value} is not a number of seconds from {self._least:g} up", param, ctx)
+        return number
+
+
 def limit_option(default: int = 20) -> Callable[[Function], Function]:
     """Return the option that limits how many rows are shown."""
     return click.option(

@@ -110,7 +110,7 @@ def list_(
       bullpen queue list --since 2h --sender ann --json
     """
     wanted = None if state is None else MessageState(state)
-    selection = parse_filters(tx.now, filters)
+    selection = parse_filters(tx, filters)
     messages = newest_messages(tx, selection, wanted, limit, archived=archived)
     return Result(
         [message_fields(each) for each in messages],
@@ -218,7 +218,7 @@ def _list_in_state(
     empty: str,
     next_steps: str,
 ) -> Result:
-    selection = parse_filters(tx.now, filters)
+    selection = parse_filters(tx, filters)
     messages = newest_messages(tx, selection, state, limit)
     count = len(messages)
     if count == limit:

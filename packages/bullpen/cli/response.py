@@ -103,7 +103,7 @@ def list_(
       bullpen response list --state dead --state unknown --since 2h
     """
     wanted = [ResponseState(each) for each in dict.fromkeys(states)]
-    selection = parse_filters(tx.now, filters)
+    selection = parse_filters(tx, filters)
     responses = newest_responses(tx, selection, wanted, limit, archived=archived)
     hints = []
     if len(responses) == limit:

@@ -1,10 +1,11 @@
-"""What `bullpen send` shows: answers on standard output, progress on standard error."""
+"""The output of `bullpen send`: answers on standard output, progress on standard error."""
 
 from __future__ import annotations
 
 import os
 import sys
 import time
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -50,12 +51,13 @@ class Screen:
     """Standard output, standard error, and a status line at its end that is redrawn."""
 
     quiet: bool
-    """Answers only, no progress."""
+    """Print answers only, no progress."""
     silent: bool
-    """No answers either: they will be in one JSON document."""
+    """Print no answers: the JSON document has them."""
     began: float = field(default_factory=time.monotonic)
     _working: dict[str, str] = field(default_factory=dict)
     _posted: set[str] = field(default_factory=set)
+    _answers: list[FollowedAnswer] = field(default_factory=list)
     _drawn: bool = False
     _many_lines: bool | None = None
 
@@ -64,8 +66,13 @@ class Screen:
         """Whether the terminal can redraw a line."""
         return sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not self.quiet
 
+    def expect(self, answers: Collection[FollowedAnswer]) -> None:
+        """Take note of answers that are shown soon: what they say is no news before them."""
+        if not self.silent:
+            self._answers += answers
+
     def answer(self, answered: FollowedAnswer) -> None:
-        """Show an answer with its files, separated from the one before."""
+        """Show an answer with its files, separated from the previous one."""
         if self.silent:
             return
         self.clear()
@@ -75,14 +82,16 @@ class Screen:
         if self._many_lines is not None and (many or self._many_lines):
             echo()
         self._many_lines = many
+        name = f"@{answered.agent}"
+        # A handoff and a notice about the agent begin with its name.
+        rest = text.removeprefix(name) if text.startswith(f"{name} ") else f": {text}"
         if sys.stdout.isatty():
-            name = style(f"@{answered.agent}", bold=True)
-            echo(join(name, f": {text}"))
+            echo(join(style(name, bold=True), rest))
         else:
-            echo(f"@{answered.agent}: {text}", exact=True)
+            echo(f"{name}{rest}", exact=True)
 
-    def show_event(self, what: FollowedEvent) -> None:
-        """Show an event, if it is worth a line."""
+    def show_event(self, what: FollowedEvent, paused: Collection[str]) -> None:
+        """Show an event, if it is worth a line; `paused` are the agents that do not try again."""
         event, agent = what.record.event, what.record.agent or ""
         if isinstance(event, START_EVENTS):
             self._working.setdefault(agent, "")
@@ -91,8 +100,8 @@ class Screen:
         elif isinstance(event, AgentProgress):
             self._working[agent] = event.text
             if not self.moves:
-                self.line(f"@{agent} works: {self._working[agent]}")
-        line = self._line_of(what)
+                self.line(f"@{agent} is working: {self._working[agent]}")
+        line = self._line_of(what, paused)
         if line:
             self.line(line)
 
@@ -104,13 +113,13 @@ class Screen:
             echo(style(one_line(text, width), dim=True), err=True)
 
     def note(self, *lines: str) -> None:
-        """Show lines that are shown even if quiet."""
+        """Show lines, with --quiet as well."""
         self.clear()
         for each in lines:
             echo(each, err=True)
 
     def update_status(self, waits_for: tuple[str, ...]) -> None:
-        """Redraw the status line: which agents work, or are waited for."""
+        """Redraw the status line: the agents that are working, or those that are not yet."""
         if not self.moves:
             return
         took = format_interval(int((time.monotonic() - self.began) * SECOND))
@@ -131,27 +140,27 @@ class Screen:
     def _format_work(self, took: str) -> str:
         names = ", ".join(f"@{agent}" for agent in self._working)
         progress = next((text for text in reversed(self._working.values()) if text), "")
-        verb = "works" if len(self._working) == 1 else "work"
+        verb = "is working" if len(self._working) == 1 else "are working"
         at_what = f": {progress}" if progress else ""
         return f"{names} {verb}, {took}{at_what}" if names else ""
 
-    def _line_of(self, what: FollowedEvent) -> str:
+    def _line_of(self, what: FollowedEvent, paused: Collection[str]) -> str:
         agent = what.record.agent
         match what.record.event:
             case MessageEnqueued():
                 return self._handed_on(what)
-            case MessageFailed() as failed:
+            case MessageFailed() as failed if agent not in paused:
                 when = format_interval(failed.wait) if failed.wait >= SECOND else "a moment"
-                return f"@{agent} failed: {failed.error}; it tries again in {when}"
+                return f"@{agent} failed: {failed.error}. Next try in {when}"
             case MessageReleased():
-                return f"@{agent} was interrupted, and begins again"
+                return f"@{agent} was interrupted and will start again"
             case MessageResumed():
-                return f"{what.record.message_id} goes on to @{agent}"
+                return f"{what.record.message_id} was resumed for @{agent}"
             case _:
                 return ""
 
     def _handed_on(self, what: FollowedEvent) -> str:
-        """What an agent wrote to another one; a post in a room only once."""
+        """A handoff that no answer shows; a post in a room only once."""
         origin = what.details.origin
         if origin is None or origin.from_agent is None:
             return ""
@@ -162,12 +171,15 @@ class Screen:
             if post in self._posted:
                 return ""
             self._posted.add(post)
-        return f"@{origin.from_agent} → {to}: {origin.preview}"
+        handoff = f"@{origin.from_agent} → "
+        if any(handoff in each.message and to in each.message for each in self._answers):
+            return ""
+        return f"{handoff}{to}: {origin.preview}"
 
 
 def _format_wait(waits_for: tuple[str, ...], took: str) -> str:
     names = ", ".join(f"@{agent}" for agent in dict.fromkeys(waits_for))
-    return f"waits for {names}, {took}" if names else f"waits, {took}"
+    return f"waiting for {names}, {took}" if names else f"waiting, {took}"
 
 
 def _width() -> int:

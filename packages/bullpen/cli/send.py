@@ -1,4 +1,4 @@
-"""bullpen send: send a message and print the answer."""
+"""bullpen send: send a message and print the answers."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 
 import click
 
 from bullpen.cli import completion
 from bullpen.cli.command import Result, command, json_requested
-from bullpen.cli.options import DURATION
+from bullpen.cli.options import DURATION, Seconds
 from bullpen.cli.output import echo, print_json
 from bullpen.cli.response import CLI
 from bullpen.cli.screen import Screen
@@ -35,7 +36,9 @@ from bullpen.core.inspect.follow import ConversationFollower
 from bullpen.core.intake import submit
 from bullpen.core.message import NewMessage, Priority
 from bullpen.core.queue.conversations import conversation_totals
+from bullpen.core.roster.agents import load_address_book
 from bullpen.core.roster.teams import get_team
+from bullpen.core.routing.address import find_ignored_mention
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store
@@ -51,7 +54,7 @@ PRIORITIES = {each.name.lower(): each for each in Priority}
 
 @contextmanager
 def open_waiting_store(settings: Settings) -> Iterator[Store]:
-    """The store for a command that waits: a SQLite file is polled often, which costs nothing."""
+    """The store for a command that waits; a SQLite file is polled often, which costs little."""
     if settings.url.startswith("sqlite"):  # PostgreSQL notifies every listener
         poll = min(POLL_SECONDS, settings.poll_seconds)
         settings = replace(settings, poll_seconds=poll)
@@ -65,7 +68,7 @@ def open_waiting_store(settings: Settings) -> Iterator[Store]:
 def enqueue_message(
     store: Store, new: NewMessage, team: str, files: tuple[Path, ...], deadline: str | None
 ) -> tuple[int, str]:
-    """Enqueue the message; returns the position in the events before it, and its conversation."""
+    """Enqueue the message; returns the last event before it, and its conversation."""
     settings = store.settings
     with store.read() as tx:  # a wrong name fails before files are copied
         position = last_event_id(tx)
@@ -96,58 +99,70 @@ def _parse_deadline(text: str, now: int, settings: Settings) -> int:
 def wait_for_answers(
     follower: ConversationFollower, screen: Screen, timeout: float | None, *, asks: bool = True
 ) -> WaitResult:
-    """Wait for the answers; with no timeout, without end at a terminal and else 300 s."""
+    """Wait for the answers; without a timeout 300 s, and at a terminal without a limit."""
     if timeout is None:
         timeout = math.inf if is_interactive() else WAIT_SECONDS
     try:
         return Wait(follower, screen, time.monotonic() + timeout, asks).wait()
     except (StoreError, OSError):
         # The caller reports the error.
-        screen.note(f"{follower.conversation_id} is in the queue all the same.")
+        screen.note(f"{follower.conversation_id} was sent and stays queued.")
         raise
 
 
 @command(
-    people_only="send messages in a person's name",
-    json_help="Print one JSON document, at the end.",
+    people_only="send messages as a person",
+    json_help="Print one JSON document at the end.",
 )
-@click.argument("text", required=False)
+@click.argument("words", metavar="[TEXT]...", nargs=-1)
 @click.option(
     "--agent",
+    metavar="AGENT",
     default="",
+    show_default="the setting default_agent",
     shell_complete=completion.agents,
-    help="Who gets what addresses nobody; else the setting default_agent.",
+    help="Recipient if the text has no @name.",
 )
 @click.option(
-    "--team", default="", shell_complete=completion.teams, help="Which team gets it: its leader."
+    "--team",
+    metavar="TEAM",
+    default="",
+    shell_complete=completion.teams,
+    help="Send to a team: its leader gets the message.",
 )
 @click.option(
     "--file",
     "files",
+    metavar="PATH",
     multiple=True,
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A file that goes along; as often as you like.",
+    help="Attach a file. Can be repeated.",
 )
 @click.option(
     "--priority",
     type=click.Choice(list(PRIORITIES)),
     default="normal",
     show_default=True,
-    help="How soon, for agents whose order is priority.",
+    help="Priority, for agents whose queue is ordered by it.",
 )
-@click.option("--delay", type=DURATION, help="Not before so long, as 20m.")
-@click.option("--deadline", help="Of no use after so long, as 2h, or after 2026-12-24T18:00.")
+@click.option("--delay", type=DURATION, help="Start no earlier than DURATION from now (20m).")
+@click.option(
+    "--deadline",
+    metavar="DURATION|TIME",
+    help="Expire after a duration (2h) or at a time (2026-12-24T18:00).",
+)
 @click.option("--no-wait", is_flag=True, help="Print the message's id and do not wait.")
 @click.option(
     "--timeout",
-    type=click.FloatRange(0),
-    help="Seconds to wait; if not said, 300, and at a terminal as long as it takes.",
+    type=Seconds(),
+    show_default="300, and no limit at a terminal",
+    help="Wait at most N seconds.",
 )
-@click.option("--quiet", "-q", is_flag=True, help="Print answers alone, and no progress.")
+@click.option("--quiet", "-q", is_flag=True, help="Print answers only, no progress.")
 def send(
     settings: Settings,
     /,
-    text: str | None,
+    words: tuple[str, ...],
     agent: str,
     team: str,
     files: tuple[Path, ...],
@@ -158,29 +173,32 @@ def send(
     timeout: float | None,
     quiet: bool,
 ) -> Result:
-    """Send TEXT, or what comes on standard input, and wait for the answers.
+    """Send a message and wait for the answers.
 
-    It goes to the default agent, or to whom it addresses: @coder, @team, [@coder: ...],
-    [#dev: ...]. What agents hand on to each other is waited for as well. Answers go to standard
-    output, what is done meanwhile to standard error. Ctrl-C asks whether the work is to be stopped.
+    The message is TEXT, or standard input. A name at its start (@coder, @dev) or a tag
+    ([@coder: ...], [#dev: ...]) addresses an agent, a team or a room; without one it goes to the
+    default agent. The command also waits for the agents to which the work is handed on.
 
-    The exit status is 0 when it was answered, 1 when something of it failed, 75 when it is still
-    under way or waits for somebody.
+    Answers are printed to standard output, progress to standard error. Ctrl-C asks whether to stop
+    the work. Quote the message if the shell would change it.
+
+    The exit status is 0 if everything was answered, 1 if something failed, and 75 if it is not
+    finished.
 
     \b
     Examples:
-      bullpen send "hello"
-      bullpen send "@coder fix the login" --file screenshot.png
+      bullpen send hello
+      bullpen send @coder fix the login --file screenshot.png
       echo "hello" | bullpen send --agent assistant
       bullpen send "@dev plan the release" --priority high --no-wait
     """
     if agent and team:
-        raise click.UsageError("Give --agent or --team, not both.")
+        raise click.UsageError("give --agent or --team, not both")
     if len(files) > MAX_FILES:
-        raise click.UsageError(f"{len(files)} files are more than {MAX_FILES}.")
+        raise click.UsageError(f"{len(files)} files are more than the limit of {MAX_FILES}")
     new = NewMessage(
         agent=agent or team,
-        message=_text(settings, text, bool(files)),
+        message=_text(settings, words, bool(files)),
         channel=CLI,
         sender=SENDER,
         priority=PRIORITIES[priority],
@@ -188,6 +206,8 @@ def send(
     )
     with open_waiting_store(settings) as store:
         position, conversation = enqueue_message(store, new, team, files, deadline)
+        if not quiet:
+            _print_ignored_mention(store, new)
         if no_wait:
             return Result({"message_id": conversation}, conversation)
         screen = Screen(quiet, silent=json_requested())
@@ -201,14 +221,29 @@ def send(
     sys.exit(exit_status(result))
 
 
-def _text(settings: Settings, text: str | None, files: bool) -> str:
-    """The argument, or what standard input has."""
-    if text is not None and text != "-":
-        return text
+def _print_ignored_mention(store: Store, new: NewMessage) -> None:
+    """Say that the default agent got the message although its text names another recipient."""
+    if new.agent or "@" not in new.message:
+        return
+    with store.read() as tx:
+        mention = find_ignored_mention(new.message, load_address_book(tx))
+    default = store.settings.default_agent
+    if mention is not None and mention.casefold() != default.casefold():
+        echo(
+            f"Note: sent to @{default}, the default agent: the message does not begin with "
+            f"@{mention}.\n  To address @{mention}: bullpen send {quote(f'@{mention} ...')}",
+            err=True,
+        )
+
+
+def _text(settings: Settings, words: tuple[str, ...], files: bool) -> str:
+    """The arguments, or standard input."""
+    if words not in ((), ("-",)):
+        return " ".join(words)
     if sys.stdin.isatty():
-        if text is None and files:
+        if not words and files:
             return ""
-        echo("Write your message; Ctrl-D on a line of its own sends it.", err=True)
+        echo("Write your message. Ctrl-D on an empty line sends it.", err=True)
     data = sys.stdin.buffer.read(settings.message_bytes + 1)
     if len(data) > settings.message_bytes:
         raise TextTooLong(f"standard input has more than {settings.message_bytes} bytes")

@@ -1,4 +1,4 @@
-"""Wait for a conversation: progress on the terminal, the answer, and Ctrl-C."""
+"""Wait for a conversation: progress at the terminal, the answers, and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from bullpen.core.inspect.follow import (
     ConversationFollower,
     ConversationStatus,
     FollowedAnswer,
-    FollowedEvent,
     Obstacle,
     UnfinishedMessage,
     get_conversation_status,
@@ -43,12 +42,12 @@ EXIT_UNFINISHED = 75
 
 
 def is_interactive() -> bool:
-    """Whether a person can be asked."""
+    """Whether a question can be asked at the terminal."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 class WaitEnd(StrEnum):
-    """Why the wait is over."""
+    """Why the wait ended."""
 
     AT_REST = "at_rest"
     OBSTACLE = "obstacle"
@@ -66,26 +65,26 @@ class WaitResult:
     answers: list[FollowedAnswer]
     obstacles: tuple[Obstacle, ...] = ()
     beside: str | None = None
-    """The message whose run answered this one as well."""
+    """The message that was answered in the same run."""
 
 
 @dataclass(slots=True)
 class Wait:
-    """A person's wait for a conversation."""
+    """The wait of one command for a conversation."""
 
     follower: ConversationFollower
     screen: Screen
     deadline: float
-    """By the monotonic clock; infinity is as long as it takes."""
+    """By the monotonic clock; infinity is no limit."""
     asks: bool = True
-    """Whether Ctrl-C asks what to do; otherwise it leaves."""
+    """Whether Ctrl-C asks what to do; otherwise it ends the wait."""
     answers: list[FollowedAnswer] = field(default_factory=list)
     _status: ConversationStatus | None = None
     _looked_at: float = -POLL_SECONDS
     _noted: bool = False
 
     def wait(self) -> WaitResult:
-        """Show progress and answers until there is nothing to wait for."""
+        """Show progress and answers until the conversation is at rest or the wait ends."""
         listener = self.follower.store.listen()
         guard = Interrupts(END_SIGNALS, wake=listener.interrupt)
         with closing(listener), guard.active() as interrupts:
@@ -115,8 +114,9 @@ class Wait:
             hint = listener.wait(min(left, pause))
 
     def _look(self, hint: frozenset[str] = frozenset()) -> ConversationStatus:
-        """Show what is new; the status is read only if something of it moved."""
-        news = self._show_events()
+        """Show new events and answers; the status is read only after a change."""
+        news = self.follower.new_events()
+        answers: list[FollowedAnswer] = []
         now = time.monotonic()
         notified = f"responses:{self.follower.channel}" in hint
         if self._status is None or news or notified or now - self._looked_at >= POLL_SECONDS:
@@ -125,15 +125,13 @@ class Wait:
                 self._status = get_conversation_status(tx, self.follower.conversation_id)
                 answers = self.follower.new_answers(tx)
             if not self._status.active:  # its last events were written since they were read
-                self._show_events()
-            self._show_answers(answers)
-        return self._status
-
-    def _show_events(self) -> list[FollowedEvent]:
-        news = self.follower.new_events()
+                news += self.follower.new_events()
+        self.screen.expect(answers)
+        paused = {each.agent for each in self._status.unfinished if each.paused is not None}
         for each in news:
-            self.screen.show_event(each)
-        return news
+            self.screen.show_event(each, paused)
+        self._show_answers(answers)
+        return self._status
 
     def _show_answers(self, answers: list[FollowedAnswer]) -> None:
         for each in answers:
@@ -146,7 +144,7 @@ class Wait:
                         ack_response(tx, each.id)
 
     def _obstacles(self, found: ConversationStatus) -> tuple[Obstacle, ...]:
-        """What blocks the whole conversation, unless a processor is about to start."""
+        """The causes that block the whole conversation; none while a processor is starting."""
         left = max(0.0, self.deadline - time.monotonic())
         obstacles = found.obstacles(found.now + left * SECOND)
         if NO_PROCESSOR not in obstacles:
@@ -158,20 +156,20 @@ class Wait:
         if not self._noted:
             self._noted = True
             self.screen.note(
-                f"No processor runs. In another terminal: {NO_PROCESSOR.command}",
-                "It is waited for; Ctrl-C leaves the message in the queue.",
+                f"The processor is not running. In another terminal: {NO_PROCESSOR.command}",
+                "Waiting for it. Ctrl-C ends the wait; the message stays queued.",
             )
         return ()
 
     def _interrupted(self, interrupts: Interrupts) -> WaitEnd | None:
-        """Ask the person what to do; None is to wait on."""
+        """Ask what to do after Ctrl-C; None is to keep waiting."""
         if interrupts.received is None:
             return None
         if not self.asks or interrupts.received is not signal.SIGINT or not is_interactive():
             return WaitEnd.LEFT
         self.screen.note("")
         choice = _ask(
-            "Stop it, leave it working, or wait on? [stop/leave/wait]",
+            "Stop it, leave it running, or keep waiting? [stop/leave/wait]",
             ("stop", "leave", "wait"),
             default="leave",
         )
@@ -209,7 +207,7 @@ class Wait:
 
 
 def _ask(question: str, answers: tuple[str, ...], default: str) -> str:
-    """Ask the person at the terminal; Ctrl-C and the end of input give the default."""
+    """Ask at the terminal; Ctrl-C and the end of input give the default."""
     try:
         while True:
             echo(f"{question} ", err=True, nl=False)
@@ -226,7 +224,7 @@ def _ask(question: str, answers: tuple[str, ...], default: str) -> str:
 
 
 def _processor_is_starting(settings: Settings) -> bool:
-    """Whether the supervisor has a processor that has not registered yet."""
+    """Whether the supervisor has started a processor that is not registered yet."""
     from bullpen.ops.services.supervisor import DOWN_STATES, Supervisor
 
     supervisor = Supervisor(settings)
@@ -240,7 +238,7 @@ def _processor_is_starting(settings: Settings) -> bool:
 
 
 def exit_status(result: WaitResult) -> int:
-    """0 if everything was answered, 1 if something failed, 75 if more is to come."""
+    """0 if everything was answered, 1 if something failed, 75 if it is not finished."""
     if result.end is WaitEnd.STOPPED:
         return 1
     if result.end is not WaitEnd.AT_REST or result.status.in_states(MessageState.HELD):
@@ -249,7 +247,7 @@ def exit_status(result: WaitResult) -> int:
 
 
 def wait_fields(conversation: str, result: WaitResult, cost: float) -> dict[str, object]:
-    """The result for a JSON document."""
+    """The JSON document of a result."""
     return {
         "message_id": conversation,
         "state": _state(result),
@@ -286,38 +284,53 @@ def _state(result: WaitResult) -> str:
 
 
 def print_wait_result(conversation: str, result: WaitResult, screen: Screen) -> None:
-    """Print why the wait ended, and the next steps."""
+    """Print why the wait ended, and after a failure what to do next."""
     match result.end:
         case WaitEnd.AT_REST:
-            for each in result.status.unfinished:
-                screen.note(*_why(each))
+            for unfinished in result.status.unfinished:
+                screen.note(*_describe_unfinished(unfinished, result.answers))
             if result.beside is not None:
-                screen.line(f"It was answered together with {result.beside}.")
+                screen.line(f"Answered together with {result.beside}.")
             elif not result.answers and not result.status.unfinished:
-                screen.note(f"{conversation} is through, and nobody had an answer for you.")
+                screen.note(f"{conversation} finished without a reply.")
         case WaitEnd.OBSTACLE:
-            screen.note(f"{_so_far(result)} to {conversation}; it stays in the queue.")
             for obstacle in result.obstacles:
-                screen.note(f"  {obstacle.text}. Next: {obstacle.command}")
+                screen.note(*_describe_obstacle(conversation, obstacle, result.answers))
         case WaitEnd.TIME | WaitEnd.LEFT:
             screen.note(
-                f"{_so_far(result)} to {conversation}; it stays in the queue.",
-                "  What comes of it: bullpen response read",
-                f"  To stop it: bullpen queue cancel --conversation {quote(conversation)}",
+                f"{_so_far(result.answers)}: {conversation} continues in the background.",
+                "  Read its answers later: bullpen response read",
+                f"  Cancel it: bullpen queue cancel --conversation {quote(conversation)}",
             )
         case WaitEnd.STOPPED:
-            screen.note(f"{conversation} is stopped.")
-    screen.line(f"Its whole life: bullpen trace {quote(conversation)}")
+            screen.note(f"Cancelled {conversation}.")
+    if not screen.quiet and (exit_status(result) or not result.answers):
+        screen.note(f"  Details: bullpen trace {quote(conversation)}")
 
 
-def _so_far(result: WaitResult) -> str:
-    return "There may be more to come" if result.answers else "No answer yet"
+def _so_far(answers: list[FollowedAnswer]) -> str:
+    return "Not finished" if answers else "No answer yet"
 
 
-def _why(each: UnfinishedMessage) -> tuple[str, ...]:
-    why = f": {each.error}" if each.error else ""
-    verb = "resume" if each.state is MessageState.HELD else "retry"
+def _describe_obstacle(
+    conversation: str, obstacle: Obstacle, answers: list[FollowedAnswer]
+) -> tuple[str, ...]:
+    """Why a conversation does not continue, unless an answer says so already."""
+    if obstacle.agent and any(
+        each.message.startswith(f"@{obstacle.agent} is paused") for each in answers
+    ):
+        return ()
     return (
-        f"{each.message_id} for @{each.agent} is {each.state}{why}",
-        f"  Next: bullpen queue {verb} {quote(each.message_id)}",
+        f"{_so_far(answers)}: {conversation} stays queued because {obstacle.text}.",
+        f"  Next: {obstacle.command}",
     )
+
+
+def _describe_unfinished(each: UnfinishedMessage, answers: list[FollowedAnswer]) -> tuple[str, ...]:
+    """The state of a message and the reason, unless an answer names both, and the next command."""
+    verb = "resume" if each.state is MessageState.HELD else "retry"
+    step = f"  Next: bullpen queue {verb} {quote(each.message_id)}"
+    if any(each.message_id in answer.message for answer in answers):
+        return (step,)
+    reason = f": {each.error}" if each.error else ""
+    return f"{each.message_id} for @{each.agent} is {each.state}{reason}", step

@@ -112,20 +112,24 @@ class UnfinishedMessage:
 
     @property
     def active(self) -> bool:
-        """Whether it moves on by itself."""
+        """Whether it continues without a person."""
         return self.state in ACTIVE_STATES
 
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """What keeps a conversation from going on, and the command that helps."""
+    """Why a conversation does not continue, and the command that helps."""
 
     text: str
     command: str
+    agent: str = ""
+    """The agent that is paused, if that is the reason."""
 
 
-NO_PROCESSOR = Obstacle("no processor runs", "bullpen up")
-_NO_SCHEDULER = Obstacle("no scheduler runs, which sends a team's one answer", "bullpen up")
+NO_PROCESSOR = Obstacle("the processor is not running", "bullpen up")
+_NO_SCHEDULER = Obstacle(
+    "the scheduler, which sends the team's combined answer, is not running", "bullpen up"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +150,7 @@ class ConversationStatus:
 
     @property
     def at_rest(self) -> bool:
-        """Whether nothing more happens in it by itself."""
+        """Whether nothing more happens in it without a person."""
         return not self.active and not self.aggregating
 
     def in_states(self, *states: MessageState) -> tuple[UnfinishedMessage, ...]:
@@ -154,7 +158,7 @@ class ConversationStatus:
         return tuple(each for each in self.unfinished if each.state in states)
 
     def obstacles(self, until: float) -> tuple[Obstacle, ...]:
-        """What keeps it from going on before this moment; empty if some of it may go on."""
+        """Why it cannot continue before this moment; empty if some of it can."""
         obstacles = [self._obstacle(each, until) for each in self.active]
         if self.aggregating and not obstacles:
             obstacles.append(None if self.workers.get(SCHEDULER) else _NO_SCHEDULER)
@@ -165,13 +169,15 @@ class ConversationStatus:
     def _obstacle(self, each: UnfinishedMessage, until: float) -> Obstacle | None:
         if each.state is MessageState.PENDING and each.paused is not None:
             return Obstacle(
-                f"@{each.agent} is paused ({each.paused})", f"bullpen agent resume {each.agent}"
+                f"@{each.agent} is paused ({each.paused})",
+                f"bullpen agent resume {each.agent}",
+                each.agent,
             )
         if not each.outside and not self.workers.get(PROCESSOR):
             return NO_PROCESSOR
         if each.state is MessageState.PENDING and each.available_at > until:
             return Obstacle(
-                f"the turn of {each.message_id} comes later than you wait for",
+                f"{each.message_id} is not due before the wait ends",
                 f"bullpen trace {quote(each.message_id)}",
             )
         return None

@@ -25,6 +25,8 @@ MAX_LISTED = 10
 
 _UNKNOWN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*+(?=[\s:,]|\Z)")
 
+_MENTION = re.compile(r"(?<![\w@/.`])@([A-Za-z0-9][A-Za-z0-9_-]*)")
+
 _NAME_END = re.compile(r"\s++|[:,]|\Z")
 
 
@@ -133,6 +135,14 @@ def route_text(text: str, book: AddressBook, default: str) -> tuple[RoutedText, 
     ]
     tagged = tuple(_route_by_tags(segments, book))
     return tagged or (_route_to(_require_recipient(default, book), text),)
+
+
+def find_ignored_mention(text: str, book: AddressBook) -> str | None:
+    """The first known name in a text that addresses nobody: only the start and tags do."""
+    if text.lstrip().startswith("@") or any(isinstance(each, Tag) for each in parse_tags(text)):
+        return None
+    names = (found[1] for found in _MENTION.finditer(text))
+    return next((each for each in names if book.find(each) is not None), None)
 
 
 def _route_by_prefix(text: str, book: AddressBook) -> RoutedText | None:
