@@ -130,6 +130,7 @@ ENTRIES: Mapping[str, Entry] = {
 WITHOUT_JSON: Mapping[str, str] = {
     "attach": "it gives the terminal to tmux",
     "completion": "it prints a script for a shell",
+    "config edit": "it gives the terminal to an editor",
     "help": "it prints a text",
     **dict.fromkeys(
         ("run api", "run channel", "run guard", "run processor", "run recovery", "run scheduler"),

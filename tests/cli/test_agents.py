@@ -243,7 +243,7 @@ def test_an_unknown_name_is_answered_with_who_exists(company: Bullpen) -> None:
 
 
 def test_a_room_is_posted_to_and_read(company: Bullpen) -> None:
-    assert "Nobody has said anything" in company.ok("room", "read", "dev").out
+    assert "No posts in #dev yet" in company.ok("room", "read", "dev").out
     company.ok("room", "post", "dev", "stand-up!")
     assert company.ok("room", "read", "dev").out == "@owner: stand-up!\n"
     (post,) = company.ok("room", "read", "dev", "--json").json

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 import subprocess
 import tomllib
 from collections.abc import Callable
@@ -10,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.core.settings import Settings
+from bullpen.core.settings import DEFAULTS, Settings
 from bullpen.core.text import MASK
 from tests.cli.command import PROGRAM, Bullpen
 from tests.cli.open_store import company
+from tests.cli.terminal import terminal
 from tests.crash.test_disks import MOUNTED, NAMESPACE
 
 GOOD = b"# mine\nmax_hops = 3 # no more\nopenai_api_key = 'sk-hunter2'\n"
@@ -73,7 +75,7 @@ def test_what_is_set_is_in_the_file_and_all_else_stays(empty: Bullpen) -> None:
     empty.ok("config", "unset", "max_hops", "not_ours")
     assert empty.ok("config", "get", "max_hops").out == "8\n"
     assert "not_ours" not in tomllib.loads(file.read_text())
-    assert "so already" in empty.ok("config", "unset", "max_hops").out
+    assert "Nothing changed" in empty.ok("config", "unset", "max_hops").out
 
 
 def test_a_home_that_is_new_gets_a_file(empty: Bullpen) -> None:
@@ -155,9 +157,9 @@ def test_all_that_is_bad_is_found_with_its_line_and_what_would_be_right(empty: B
 @pytest.mark.parametrize(
     ("text", "status", "said"),
     [
-        (None, 0, "no settings.toml"),
-        (b"", 0, "good"),
-        (b"max_hops = 3\n", 0, "good"),
+        (None, 0, "No settings.toml"),
+        (b"", 0, "is valid"),
+        (b"max_hops = 3\n", 0, "is valid"),
         (b"leese = 4\n", 0, "1 warning"),
         (b"database_url = 'nonsense'\n", 3, "database_url"),
         (b"database_url = postgresql://u:hunter2@h/d\n", 3, "line 1"),
@@ -183,7 +185,7 @@ def test_a_broken_file_can_be_looked_at_and_is_never_touched(empty: Bullpen) -> 
     file = write(empty, BROKEN)
     assert empty.ok("config", "path").out == f"{file}\n"
     listed = empty.ok("config", "list")
-    assert "line 2 is bad" in listed.out
+    assert "line 2 is invalid" in listed.out
     assert listed.err.count("settings.toml line") == 2
     assert empty.ok("config", "get", "max_hops").out == "3\n"
     for words in (("set", "max_hops", "4"), ("unset", "max_hops")):
@@ -276,3 +278,23 @@ def test_a_disk_that_takes_nothing_leaves_the_file_as_it_was(
     assert "settings.toml: " in done.stderr
     assert "Nothing was changed." in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_the_list_can_be_narrowed_by_words(bullpen: Bullpen) -> None:
+    names = bullpen.ok("config", "list", "API_", "-q").out.split()
+    assert {"api_port", "api_host"} <= set(names) < set(DEFAULTS)
+    assert bullpen.ok("config", "show", "api", "port", "-q").out.split() == ["api_port"]
+    assert "No setting matches" in bullpen.ok("config", "list", "zzz").out
+
+
+def test_an_edit_is_checked(bullpen: Bullpen, tmp_path: Path) -> None:
+    editor = tmp_path / "editor"
+    editor.write_text('#!/bin/sh\necho \'max_hops = 5\' >> "$1"\necho \'max_cost = "x"\' >> "$1"\n')
+    editor.chmod(0o700)
+    with terminal(bullpen, "config", "edit", EDITOR=str(editor), VISUAL="") as at:
+        at.until("Error: settings.toml line 2")
+        assert at.end() == 3
+    assert bullpen.ok("config", "get", "max_hops").out == "5\n"
+    assert stat.S_IMODE((bullpen.home / "settings.toml").stat().st_mode) == 0o600
+    refused = bullpen("config", "edit")
+    assert (refused.status, "an editor needs a terminal" in refused.err) == (2, True)

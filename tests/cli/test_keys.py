@@ -37,6 +37,7 @@ def test_a_key_is_printed_once_and_opens_until_it_is_revoked(on_both: Bullpen) -
 
 
 def test_scopes_agents_and_an_end_are_kept(bullpen: Bullpen) -> None:
+    bullpen.ok("agent", "add", "coder", "--provider", "echo")
     args = ("--scope", "claim", "--scope", "read", "--agent", "coder", "--days", "2", "--json")
     made = bullpen.ok("key", "add", "worker", *args).json
     assert made["scopes"] == [Scope.CLAIM, Scope.READ]
@@ -57,7 +58,6 @@ def test_scopes_agents_and_an_end_are_kept(bullpen: Bullpen) -> None:
         ("add", "x"),
         ("add", "x", "--scope", "everything"),
         ("add", "", "--scope", "read"),
-        ("add", "x", "--scope", "read", "--agent", "Not A Name"),
         ("add", "x", "--scope", "read", "--days", "0"),
     ],
     ids=" ".join,
@@ -72,4 +72,32 @@ def test_what_is_no_key_is_a_mistake_of_usage(bullpen: Bullpen, args: tuple[str,
 def test_a_key_that_does_not_exist_cannot_be_revoked(bullpen: Bullpen) -> None:
     result = bullpen("key", "revoke", "key_nonsense")
     assert result.status == 1
-    assert "no key" in result.err
+    assert "key 'key_nonsense' does not exist" in result.err
+
+
+def test_a_key_is_revoked_by_its_name(bullpen: Bullpen) -> None:
+    made = bullpen.ok("key", "add", "laptop", "--scope", "read")
+    assert bullpen("key", "revoke", "laptpo").status == 1
+    assert "Did you mean 'laptop'?" in bullpen("key", "revoke", "laptpo").err
+    bullpen.ok("key", "rm", "laptop")
+    assert not opens(bullpen, made.out.strip())
+
+
+def test_a_name_of_several_keys_is_refused_and_lists_their_ids(bullpen: Bullpen) -> None:
+    for _ in range(2):
+        bullpen.ok("key", "add", "laptop", "--scope", "read")
+    ids = [each["id"] for each in bullpen.ok("key", "list", "--json").json]
+    refused = bullpen("key", "revoke", "laptop")
+    assert refused.status == 2
+    assert "2 keys are named 'laptop'" in refused.err
+    assert all(each in refused.err for each in ids)
+    bullpen.ok("key", "revoke", ids[0])
+    bullpen.ok("key", "revoke", "laptop")  # only one is left that is valid
+    assert not any(each["valid"] for each in bullpen.ok("key", "list", "--json").json)
+
+
+def test_a_key_for_an_agent_that_does_not_exist_is_refused(bullpen: Bullpen) -> None:
+    refused = bullpen("key", "add", "worker", "--scope", "claim", "--agent", "nobody")
+    assert (refused.status, refused.out) == (1, "")
+    assert "nobody" in refused.err
+    assert bullpen.ok("key", "list", "--json").json == []

@@ -27,7 +27,7 @@ def test_a_post_is_kept_and_read(on_both: Bullpen) -> None:
 
 def test_an_empty_room_says_so(bullpen: Bullpen) -> None:
     company(bullpen)
-    assert "Nobody has said anything in #dev yet" in bullpen.ok("room", "read", "dev").out
+    assert "No posts in #dev yet" in bullpen.ok("room", "read", "dev").out
     assert posted(bullpen) == []
 
 
@@ -82,6 +82,11 @@ def test_a_team_called_like_a_command_can_be_opened(bullpen: Bullpen) -> None:
     assert posted(bullpen, "post") == [("owner", "hello")]
     found = bullpen.ok("room", "open", "post", "--json").json
     assert [each["message"] for each in found] == ["hello"]
+
+
+def test_words_of_a_post_need_no_quotes(bullpen: Bullpen) -> None:
+    company(bullpen).ok("room", "post", "dev", "stand-up", "in", "ten", "minutes")
+    assert "stand-up in ten minutes" in bullpen.ok("room", "read", "dev").out
 
 
 def test_a_mistyped_command_posts_nothing_and_is_a_mistake_of_usage(bullpen: Bullpen) -> None:

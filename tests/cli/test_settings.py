@@ -55,12 +55,12 @@ def test_a_database_url_that_cannot_be_used_is_said_so_without_its_password(
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        (b"lease_seconds = ", "line 1: lease_seconds"),
+        (b"lease_seconds = ", "line 1: cannot read lease_seconds"),
         (b"max_hops = 3\n\xff\xfe", "line 2"),
-        (b"lease_seconds = 'long'\n", "line 1: setting lease_seconds"),
-        (b"\nlease_seconds = 1.5\n", "line 2: setting lease_seconds"),
-        (b"lease_seconds = true\n", "line 1: setting lease_seconds"),
-        (b"[lease_seconds]\nx = 1\n", "line 1: setting lease_seconds"),
+        (b"lease_seconds = 'long'\n", "line 1: invalid value 'long' for lease_seconds"),
+        (b"\nlease_seconds = 1.5\n", "line 2: invalid value 1.5 for lease_seconds"),
+        (b"lease_seconds = true\n", "line 1: invalid value True for lease_seconds"),
+        (b"[lease_seconds]\nx = 1\n", "line 1: invalid value {'x': 1} for lease_seconds"),
     ],
 )
 def test_what_is_bad_in_the_file_is_named_once_and_stops_nothing(

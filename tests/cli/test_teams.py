@@ -24,7 +24,7 @@ def members(office: Bullpen) -> list[str]:
 
 def test_agents_join_a_team_and_leave_it(office: Bullpen) -> None:
     told = office.ok("team", "add-member", "dev", "stranger", "coder").out
-    assert told == "@dev is @coder, @tester, @stranger; @coder leads\n"
+    assert told == "Members of @dev: @coder, @tester, @stranger. Leader: @coder.\n"
     assert office.ok("team", "add-member", "dev", "stranger").status == 0
     assert members(office) == ["coder", "tester", "stranger"]
     office.ok("team", "remove-member", "dev", "tester")
@@ -102,3 +102,26 @@ def test_teams_are_disbanded_with_what_was_for_them_paused(office: Bullpen) -> N
 def test_of_several_teams_all_are_disbanded_or_none(office: Bullpen) -> None:
     assert office("team", "remove", "dev", "nowhere").status == 1
     assert members(office) == ["coder", "tester"]
+
+
+def test_members_may_be_separated_by_commas(bullpen: Bullpen) -> None:
+    for name in ("coder", "tester", "writer"):
+        bullpen.ok("agent", "add", name, "--provider", "echo")
+    made = bullpen.ok("team", "add", "ops", "coder,tester", "writer", "--json").json
+    assert made["members"] == ["coder", "tester", "writer"]
+    bullpen.ok("team", "remove-member", "ops", "coder,writer")
+    assert bullpen.ok("team", "add-member", "ops", "writer,", "--json").json["members"] == [
+        "tester",
+        "writer",
+    ]
+    assert bullpen("team", "add", "none", ",").status == 2
+
+
+def test_a_change_of_nothing_is_refused(bullpen: Bullpen) -> None:
+    bullpen.ok("agent", "add", "coder", "--provider", "echo")
+    bullpen.ok("team", "add", "dev", "coder")
+    refused = bullpen("team", "set", "dev")
+    assert (refused.status, refused.out) == (2, "")
+    assert "Error: nothing to change: give at least one option\n" in refused.err
+    bullpen.ok("team", "set", "dev", "--max-cost", "0")
+    bullpen.ok("team", "set", "dev", "--usual-limits")

@@ -12,7 +12,7 @@ from tests.stores import Stores
 
 
 def test_it_is_masked_unless_it_is_asked_for(empty: Bullpen) -> None:
-    assert "no token yet" in empty.ok("token").out
+    assert "No token yet" in empty.ok("token").out
     assert not (empty.home / "token").exists()
     secret = empty.ok("token", "--reveal").out.strip()
     assert secret == (empty.home / "token").read_text().strip()

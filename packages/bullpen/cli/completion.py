@@ -1,4 +1,4 @@
-"""Shell completion: scripts, and the ids that complete an argument."""
+"""Shell completion: scripts, and completion of ids."""
 
 from __future__ import annotations
 
@@ -45,13 +45,15 @@ HELP_CHARS = 60
 @click.argument("shell", type=SHELLS)
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print the script with which SHELL completes commands, options, agents, teams and other ids.
+    """Print a completion script for bash, zsh or fish.
+
+    The script completes commands, options, agents, teams and other ids.
 
     \b
-    Examples, for bash, once, and again after an upgrade:
+    Examples for bash, to repeat after an upgrade:
       bullpen completion bash > ~/.bullpen-completion.bash
       echo '. ~/.bullpen-completion.bash' >> ~/.bashrc
-    For zsh, into a directory that $fpath names:
+    For zsh, in a directory of $fpath:
       bullpen completion zsh > ~/.zfunc/_bullpen
     For fish:
       bullpen completion fish > ~/.config/fish/completions/bullpen.fish
@@ -64,7 +66,7 @@ def completion(context: click.Context, shell: str) -> None:
 
 
 class BashCompletion(BashComplete):
-    """Joins the words that bash splits at colons, and completes only the last part."""
+    """Completion for bash, which splits words at colons: they are joined before completing."""
 
     _before = ""
     """The part of the word, up to the last colon, that bash keeps."""

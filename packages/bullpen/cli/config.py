@@ -1,20 +1,22 @@
-"""bullpen config: show and check settings."""
+"""bullpen config: list, print, edit and check settings."""
 
 from __future__ import annotations
 
 import os
 import stat
+import sys
 from dataclasses import asdict
 
 import click
 
 from bullpen.cli import completion
 from bullpen.cli.command import Result, command, require_person
+from bullpen.cli.errors import UsageError
 from bullpen.cli.lazy import LazyGroup
 from bullpen.cli.main import print_problems
 from bullpen.cli.output import format_count
 from bullpen.core.errors import BadSetting
-from bullpen.core.settings import Settings
+from bullpen.core.settings import DEFAULTS, Settings
 from bullpen.core.settings.file import (
     SettingsFile,
     SettingSource,
@@ -25,12 +27,14 @@ from bullpen.core.settings.parse import (
     DATABASE_SETTING,
     SettingProblem,
     SettingsWithoutDatabase,
-    hint_for,
     load_lenient,
 )
 from bullpen.core.store.open import parse_database_url
+from bullpen.core.text import describe_unknown
 
 EXIT_BAD_SETTINGS = 3
+
+UNKNOWN_SETTING_HINT = "Run `bullpen config list` to see all settings."
 
 
 @click.group(
@@ -43,10 +47,10 @@ EXIT_BAD_SETTINGS = 3
 )
 @click.pass_context
 def config(context: click.Context) -> None:
-    """Look at the settings, change them, and check the file that they are in.
+    """Show, change and check settings.
 
-    Each stands in settings.toml in the home; a variable of the environment wins, `max_hops` as
-    BULLPEN_MAX_HOPS.
+    Settings are stored in settings.toml in the home. An environment variable overrides the file:
+    BULLPEN_MAX_HOPS for `max_hops`.
 
     \b
     Examples:
@@ -55,20 +59,23 @@ def config(context: click.Context) -> None:
       bullpen config check
     """
     assert isinstance(context.obj, Settings)
-    if context.invoked_subcommand != "check":  # it reports them itself
+    if context.invoked_subcommand not in ("check", "edit"):  # they report them
         print_problems(load_lenient(os.environ)[1])
 
 
 @command(config, listing=True)
-@click.option("--changed", is_flag=True, help="Only those that do not have their default.")
-def list_(settings: Settings, changed: bool) -> Result:
-    """List every setting: its value, where that comes from, and what it is for.
+@click.argument("words", metavar="[TEXT]...", nargs=-1)
+@click.option("--changed", is_flag=True, help="Only settings that differ from their default.")
+def list_(settings: Settings, words: tuple[str, ...], changed: bool) -> Result:
+    """List settings, their values and where they are set.
 
-    What is secret is masked. A value in the file that is bad counts as if it were not there.
+    With TEXT only settings whose name or description contains it are listed. Secrets are masked.
+    For an invalid value in the file the default is shown.
 
     \b
     Examples:
       bullpen config list
+      bullpen config list api
       bullpen config list --changed --json
     """
     file = _open_file(settings)
@@ -77,20 +84,21 @@ def list_(settings: Settings, changed: bool) -> Result:
         each
         for each in file.list_settings()
         if not changed or each.source is not SettingSource.DEFAULT or each.name in bad
+        if all(word.casefold() in f"{each.name} {each.doc}".casefold() for word in words)
     ]
-    rows = [("NAME", "VALUE", "FROM", "WHAT FOR")]
+    rows = [("NAME", "VALUE", "SET IN", "DESCRIPTION")]
     rows += [(each.name, str(each.value), _source(each, bad), each.doc) for each in views]
     fields = [_setting_fields(each, bad.get(each.name)) for each in views]
     return Result(
-        fields, rows=rows, ids=(each.name for each in views), empty="Every setting has its default."
+        fields, rows=rows, ids=(each.name for each in views), empty=_describe_empty(words, changed)
     )
 
 
 @command(config)
 @click.argument("name", shell_complete=completion.settings)
-@click.option("--reveal", is_flag=True, help="Print a secret as it is, instead of a mask.")
+@click.option("--reveal", is_flag=True, help="Print a secret instead of its mask.")
 def get(settings: Settings, name: str, reveal: bool) -> Result:
-    """Print the value of one setting, and nothing else.
+    """Print the value of one setting.
 
     \b
     Examples:
@@ -98,10 +106,10 @@ def get(settings: Settings, name: str, reveal: bool) -> Result:
       bullpen config get openai_api_key --reveal
     """
     if reveal:
-        require_person("see secrets")
+        require_person("read secrets")
     view = {each.name: each for each in _open_file(settings).list_settings()}.get(name)
     if view is None:
-        raise BadSetting(f"there is no setting {name[:60]!r}", hint=hint_for(name))
+        raise BadSetting(describe_unknown("setting", name, DEFAULTS), hint=UNKNOWN_SETTING_HINT)
     if name == DATABASE_SETTING and isinstance(settings, SettingsWithoutDatabase):
         raise BadSetting(settings.why, hint=settings.remedy)
     value: Value = _revealed(settings, name) if reveal else view.value
@@ -110,7 +118,7 @@ def get(settings: Settings, name: str, reveal: bool) -> Result:
 
 @command(config)
 def path(settings: Settings) -> Result:
-    """Print where the file is, whether it is there yet or not.
+    """Print the path of the settings file.
 
     \b
     Example:
@@ -122,8 +130,29 @@ def path(settings: Settings) -> Result:
     return Result(document, str(file.path))
 
 
+@config.command()
+@click.pass_obj
+def edit(settings: Settings) -> None:
+    """Open settings.toml in an editor, then check it.
+
+    The editor is the one in $VISUAL or $EDITOR. The exit status is 3 if a setting is invalid.
+
+    \b
+    Example:
+      bullpen config edit
+    """
+    require_person("change settings")
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError("an editor needs a terminal", "Use `bullpen config set`.")
+    path = _open_file(settings).path
+    path.parent.mkdir(parents=True, exist_ok=True)  # the umask of the command is private
+    path.touch()
+    click.edit(filename=str(path))
+    _check(load_lenient(os.environ)[0]).print(as_json=False)
+
+
 def _open_file(settings: Settings) -> SettingsFile:
-    """Open the file under the environment of this command, whose variables win."""
+    """Open the file with the environment of this command, which overrides it."""
     return SettingsFile(settings.home, os.environ, here=True)
 
 
@@ -135,7 +164,13 @@ def _source(view: SettingView, bad: dict[str, SettingProblem]) -> str:
     problem = bad.get(view.name)
     if problem is None or view.source is SettingSource.ENVIRONMENT:
         return view.source.value
-    return f"{view.source.value} (line {problem.line} is bad)"
+    return f"{view.source.value} (line {problem.line} is invalid)"
+
+
+def _describe_empty(words: tuple[str, ...], changed: bool) -> str:
+    if words:
+        return "No setting matches. Next: bullpen config list"
+    return "Every setting has its default." if changed else "No settings."
 
 
 def _revealed(settings: Settings, name: str) -> Value:
@@ -145,21 +180,25 @@ def _revealed(settings: Settings, name: str) -> Value:
 
 @command(config)
 def check(settings: Settings) -> Result:
-    """Read the file, and show each line that is bad, why, and what would be right.
+    """Check settings.toml and show each invalid line.
 
-    The exit status is 3 if anything is bad; a name that no setting has is only a warning.
+    The exit status is 3 if a setting is invalid. An unknown name is only a warning.
 
     \b
     Example:
       bullpen config check
     """
+    return _check(settings)
+
+
+def _check(settings: Settings) -> Result:
     file = _open_file(settings)
     problems = [*file.problems(), *_database_problems(settings), *_permission_problems(settings)]
     bad = sum(not each.warning for each in problems)
     exists = file.path.exists()
     lines = []
     for each in problems:
-        lines += [f"{'warning: ' if each.warning else ''}{each}", f"  {each.hint}"]
+        lines += [f"{'Warning' if each.warning else 'Error'}: {each}", f"  {each.hint}"]
     fields = [{**asdict(each), "where": each.where} for each in problems]
     return Result(
         {"path": str(file.path), "exists": exists, "ok": not bad, "problems": fields},
@@ -169,8 +208,8 @@ def check(settings: Settings) -> Result:
 
 
 def _database_problems(settings: Settings) -> list[SettingProblem]:
-    """Return what is wrong with the database's address; nothing is connected to."""
-    if isinstance(settings, SettingsWithoutDatabase):  # already one of the file's problems
+    """Return the problems of the database's URL, without connecting to it."""
+    if isinstance(settings, SettingsWithoutDatabase):  # one of the file's problems
         return []
     try:
         parse_database_url(settings.url)
@@ -180,7 +219,7 @@ def _database_problems(settings: Settings) -> list[SettingProblem]:
 
 
 def _permission_problems(settings: Settings) -> list[SettingProblem]:
-    """Warn of a file with secrets that other users may read."""
+    """Warn of a file with secrets that other users can read."""
     path = _open_file(settings).path
     try:
         mode = path.stat().st_mode
@@ -188,13 +227,13 @@ def _permission_problems(settings: Settings) -> list[SettingProblem]:
         return []
     if not settings.secrets() or not stat.S_ISREG(mode) or not mode & 0o077:
         return []
-    text = "others may read it, and there are secrets in it"
-    return [SettingProblem(None, "", text, f"chmod 600 {path}", warning=True)]
+    text = "it contains secrets, and other users can read it"
+    return [SettingProblem(None, "", text, f"Run `chmod 600 {path}`.", warning=True)]
 
 
 def _conclusion(exists: bool, bad: int, warnings: int) -> str:
     if not exists and not bad:
-        return "There is no settings.toml: every setting has its default."
+        return "No settings.toml: every setting has its default."
     if not bad and not warnings:
-        return "settings.toml is good."
+        return "settings.toml is valid."
     return f"{format_count(bad, 'problem')}, {format_count(warnings, 'warning')}."

@@ -1,4 +1,4 @@
-"""bullpen config set, unset and restore: the commands that change settings.toml."""
+"""bullpen config set, unset and restore: commands that change settings.toml."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ import click
 
 from bullpen.cli import completion
 from bullpen.cli.command import Result, command, read_transaction
+from bullpen.cli.config import UNKNOWN_SETTING_HINT
+from bullpen.cli.errors import UsageError
 from bullpen.cli.options import yes
 from bullpen.cli.output import confirm
 from bullpen.core.errors import BadSetting, BullpenError, UnknownAgent
 from bullpen.core.roster.agents import get_agent
 from bullpen.core.settings import DEFAULTS, ENVIRONMENT_PREFIX, Settings, is_secret
 from bullpen.core.settings.file import SettingsFile, Value, services_reading
-from bullpen.core.settings.parse import DATABASE_SETTING, hint_for
+from bullpen.core.settings.parse import DATABASE_SETTING
 from bullpen.core.store.open import parse_database_url
+from bullpen.core.text import describe_unknown
 from bullpen.ops.services.supervisor import CORE_SERVICES, Supervisor
 
 STANDARD_INPUT = "-"
@@ -30,10 +33,11 @@ STANDARD_INPUT = "-"
     "words", metavar="NAME VALUE...", nargs=-1, required=True, shell_complete=completion.settings
 )
 def set_(settings: Settings, words: tuple[str, ...]) -> Result:
-    """Change settings, all of them or none; NAME=VALUE will do as well.
+    """Change settings in settings.toml.
 
-    The file keeps its comments, and is kept beside itself as settings.toml.bak. A secret is asked
-    for, or read from standard input where its value is `-`.
+    If one value is invalid, nothing is changed. NAME=VALUE works as well. Comments in the file
+    stay, and the previous file is kept as settings.toml.bak. The command asks for the value of a
+    secret; with the value `-` it reads it from standard input.
 
     \b
     Examples:
@@ -51,9 +55,9 @@ def set_(settings: Settings, words: tuple[str, ...]) -> Result:
 @command(people_only="change settings")
 @click.argument("names", nargs=-1, required=True, shell_complete=completion.settings)
 def unset(settings: Settings, names: tuple[str, ...]) -> Result:
-    """Take settings back to their defaults: they are removed from the file.
+    """Reset settings to their defaults.
 
-    A name that no setting has is removed as well.
+    They are removed from settings.toml, unknown names as well.
 
     \b
     Example:
@@ -65,7 +69,9 @@ def unset(settings: Settings, names: tuple[str, ...]) -> Result:
 @command(people_only="change settings")
 @yes
 def restore(settings: Settings, yes: bool) -> Result:
-    """Put the file back as it was before the last change; what it is now is kept in its place.
+    """Undo the last change of settings.toml.
+
+    The file and settings.toml.bak are swapped, so a second `restore` undoes the first.
 
     \b
     Example:
@@ -73,27 +79,29 @@ def restore(settings: Settings, yes: bool) -> Result:
     """
     file = _open_file(settings)
     if not file.backup.exists():
-        raise BadSetting(f"there is no {file.backup}", hint="It is made with the first change.")
-    confirm(f"Put {file.backup} in the place of {file.path}", yes)
+        raise BadSetting(
+            f"{file.backup} does not exist", hint="It is created by the first change of a setting."
+        )
+    confirm(f"Replace {file.path} with {file.backup}", yes)
     before = _values(file)
     with file.locked():
         file.restore()
     after = _values(file)
     names = sorted(each for each in after if after[each] != before[each])
-    empty = "No setting is changed: the file alone is another one."
+    empty = "No setting changed; the file was restored."
     return _changed(settings, file, names, before, empty)
 
 
 def parse_assignments(words: Sequence[str]) -> dict[str, str]:
-    """Return the settings that `NAME VALUE` or `NAME=VALUE`, one after another, assign."""
+    """Return the settings that a list of `NAME VALUE` or `NAME=VALUE` assigns."""
     values: dict[str, str] = {}
     rest = list(words)
     while rest:
         name, equals, value = rest.pop(0).partition("=")
         if name not in DEFAULTS:
-            raise BadSetting(f"there is no setting {name[:60]!r}", hint=hint_for(name))
+            raise BadSetting(describe_unknown("setting", name, DEFAULTS), hint=UNKNOWN_SETTING_HINT)
         if name in values:
-            raise click.UsageError(f"{name} is given twice.")
+            raise click.UsageError(f"{name} is given twice")
         if is_secret(name):
             values[name] = _secret(name, value if equals else _secret_argument(rest))
         elif equals:
@@ -101,7 +109,7 @@ def parse_assignments(words: Sequence[str]) -> dict[str, str]:
         elif rest:
             values[name] = _plain(name, rest.pop(0))
         else:
-            raise click.UsageError(f"Give a value for {name}.")
+            raise click.UsageError(f"missing value for {name}")
     return values
 
 
@@ -113,10 +121,11 @@ def _secret_argument(rest: list[str]) -> str:
 
 def _secret(name: str, value: str) -> str:
     if value != STANDARD_INPUT:
-        raise click.UsageError(
-            f"{name} is a secret: what stands on the command line is in the shell's history, and "
-            f"every program sees it. Leave the value away to be asked for it, or give it on "
-            f"standard input with `{name} -`."
+        raise UsageError(
+            f"{name} is a secret and cannot be given as an argument, because it would be in the "
+            "shell's history and in the list of processes",
+            f"Run `bullpen config set {name}` to be asked for it, or add `-` to read it from "
+            "standard input.",
         )
     if sys.stdin.isatty():
         asked: str = click.prompt(name, hide_input=True, err=True)
@@ -131,7 +140,7 @@ def _plain(name: str, value: str) -> str:
 def _read_value(name: str) -> str:
     line = sys.stdin.readline().strip()
     if not line:
-        raise click.UsageError(f"There is nothing on standard input for {name}.")
+        raise click.UsageError(f"standard input has no value for {name}")
     return line
 
 
@@ -144,7 +153,7 @@ def _change(settings: Settings, values: Mapping[str, Value | None]) -> Result:
     notes = []
     if isinstance(agent := changes.get("default_agent"), str):
         notes = _unknown_agent_notes(settings, agent)
-    empty = "No setting is changed: it is so already."
+    empty = "Nothing changed: the settings have these values already."
     return _changed(settings, file, sorted(changes), before, empty, notes)
 
 
@@ -165,7 +174,7 @@ def _changed(
     empty: str,
     notes: Sequence[str] = (),
 ) -> Result:
-    """Return what changed, and which services have to be restarted for it."""
+    """Return the changes, and the services that must be restarted."""
     after = _values(file)
     changed = {name: {"before": before.get(name), "after": after.get(name)} for name in names}
     restart, restart_notes = _services_to_restart(settings, names)
@@ -179,23 +188,23 @@ def _changed(
 def _environment_notes(names: Sequence[str]) -> Iterator[str]:
     for variable in (ENVIRONMENT_PREFIX + name.upper() for name in names):
         if os.environ.get(variable):
-            yield f"{variable} in the environment wins over it here."
+            yield f"Warning: {variable} in the environment overrides it in this shell."
 
 
 def _describe_change(name: str, before: Mapping[str, Value], after: Mapping[str, Value]) -> str:
     if name not in after:
-        return f"{name} is removed"
+        return f"Removed {name}."
     if before[name] == after[name]:  # as with a secret, of which only the mask is seen
-        return f"{name} is set" if after[name] else f"{name} is as by default"
-    return f"{name} = {_format_value(after[name])} (before: {_format_value(before[name])})"
+        return f"Set {name}." if after[name] else f"Reset {name} to its default."
+    return f"{name} = {_format_value(after[name])} (was: {_format_value(before[name])})"
 
 
 def _format_value(value: Value) -> str:
-    return str(value) if value != "" else "nothing"
+    return str(value) if value != "" else "(empty)"
 
 
 def _services_to_restart(settings: Settings, names: list[str]) -> tuple[list[str], list[str]]:
-    """Return the services that read one of these settings at their start, and what to do."""
+    """Return the services that read one of these settings when they start, and what to do."""
     supervisor = Supervisor(settings)
     running: list[str] = []
     with suppress(BullpenError):
@@ -205,17 +214,17 @@ def _services_to_restart(settings: Settings, names: list[str]) -> tuple[list[str
     if not running:
         return services, []
     if len(services) == len(running):
-        return services, ["It counts after a restart. Next: bullpen restart"]
-    return services, [f"It counts after a restart. Next: bullpen restart {' '.join(services)}"]
+        return services, ["Takes effect after a restart. Next: bullpen restart"]
+    return services, [f"Takes effect after a restart. Next: bullpen restart {' '.join(services)}"]
 
 
 def _unknown_agent_notes(settings: Settings, agent: str) -> list[str]:
-    """Warn of a default agent that does not exist; without a database that cannot be known."""
+    """Warn if the default agent does not exist, as far as the database can be read."""
     try:
         with read_transaction(settings) as tx:
             get_agent(tx, agent)
     except UnknownAgent:
-        return [f"There is no agent {agent!r} yet. Next: bullpen agent add {quote(agent)}"]
+        return [f"Warning: agent {agent!r} does not exist. Next: bullpen agent add {quote(agent)}"]
     except (BullpenError, OSError):
         pass
     return []

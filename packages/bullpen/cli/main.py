@@ -72,12 +72,12 @@ REPORTS_SETTINGS_ITSELF = frozenset({"config", "doctor"})
 """Commands that report problems of settings.toml themselves."""
 
 IN_ANY_HOME = frozenset({"completion", "config", "doctor", "down", "help", "version"})
-"""Commands that work in a home that others can write to: they look, or stop what runs."""
+"""Commands that work in a home that others can write to: they only read, or stop services."""
 
 PROGRAM = "bullpen"
 
 UMASK = 0o077
-"""What Bullpen and its agents make is the owner's alone, whatever the shell says."""
+"""Files of Bullpen and its agents are private, whatever the umask of the shell."""
 
 
 def print_problems(problems: Iterable[SettingProblem], *, warnings: bool = False) -> None:
@@ -88,11 +88,11 @@ def print_problems(problems: Iterable[SettingProblem], *, warnings: bool = False
 
 
 def describe_problem(problem: SettingProblem) -> str:
-    """Return what is wrong with a setting and what Bullpen uses instead."""
+    """Return the problem of a setting and the value that Bullpen uses instead."""
     if problem.warning:
         return f"{problem}. {problem.hint}"
     if problem.name == DATABASE_SETTING:
-        return f"{problem}. The database is not touched until this is corrected."
+        return f"{problem}. The database is not used until this is corrected."
     if problem.name in DEFAULTS:
         return f"{problem}. Its default is used."
     return f"{problem}. {problem.hint}"
@@ -126,7 +126,9 @@ def main() -> None:
     """Run the command; an error is printed with a hint and an exit status, never a traceback."""
     os.umask(UMASK)
     if RUN_VARIABLE in os.environ:
-        os.environ.pop(COMPLETE_VARIABLE, None)  # it would name what the run may not see
+        os.environ.pop(
+            COMPLETE_VARIABLE, None
+        )  # completion would show ids that the run may not read
     if COMPLETE_VARIABLE in os.environ:
         from bullpen.cli import completion
 

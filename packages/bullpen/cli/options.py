@@ -58,8 +58,8 @@ class Count(click.ParamType[int]):
         return number
 
 
-class Seconds(click.ParamType[float]):
-    """A number of seconds, with decimals if need be; the help shows it as N."""
+class Amount(click.ParamType[float]):
+    """A number with or without decimals, such as seconds or dollars; the help shows it as N."""
 
     name = "n"
 
@@ -75,7 +75,7 @@ class Seconds(click.ParamType[float]):
         except ValueError:
             self.fail(f"{value!r} is not a number", param, ctx)
         if not self._least <= number < float("inf"):
-            self.fail(f"{value} is not a number of seconds from {self._least:g} up", param, ctx)
+            self.fail(f"{value} is less than {self._least:g} or not a finite number", param, ctx)
         return number
 
 

@@ -1,4 +1,4 @@
-"""bullpen room: what a team says among itself."""
+"""bullpen room: the chat of a team."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ OPEN = "open"
 OWNER = "owner"
 DEFAULT_POSTS = 50
 INDENT = "    "
-"""Before each line of a post but its first, which alone has the author."""
+"""Before the second and later lines of a post; only the first line has the author."""
 
 
 class RoomCommands(LazyGroup):
-    """A name that is no command's is a team's, whose room is opened."""
+    """Commands, and the ids of teams: `room dev` is `room open dev`."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -58,7 +58,9 @@ _NO_PARAMETER: click.Parameter = click.Argument(["team"])
 
 @click.group(cls=RoomCommands, subcommand_metavar="TEAM | COMMAND [ARGS]...")
 def room() -> None:
-    """Open a team's room, read it, and post in it. TEAM alone opens its room.
+    """Read and write the chat of a team.
+
+    A team's id alone opens its room.
 
     \b
     Examples:
@@ -67,13 +69,14 @@ def room() -> None:
     """
 
 
-@command(room, OPEN, people_only="sit in a room as a person")
-@click.argument("team_id", shell_complete=completion.teams)
+@command(room, OPEN, people_only="open a room as a person")
+@click.argument("team_id", metavar="TEAM", shell_complete=completion.teams)
 def open_(settings: Settings, team_id: str) -> Result:
-    """Read and write a room live, also of a team that is called like a command.
+    """Open a room live: read it and write in it.
 
-    Enter posts, Ctrl-J begins a new line, PageUp shows older posts, Esc leaves. With --json print
-    the last posts, as `read` does.
+    Enter posts, Ctrl-J starts a new line, PageUp shows older posts, Esc leaves. With --json the
+    command prints the last posts, as `read` does. `open` is needed only for a team whose id is also
+    the name of a command.
 
     \b
     Examples:
@@ -94,25 +97,26 @@ def open_(settings: Settings, team_id: str) -> Result:
 
 
 @command(room, people_only="post as a person")
-@click.argument("team_id", shell_complete=completion.teams)
-@click.argument("text")
-def post(settings: Settings, team_id: str, text: str) -> Result:
-    """Say something to every member of a team.
+@click.argument("team_id", metavar="TEAM", shell_complete=completion.teams)
+@click.argument("words", metavar="TEXT...", nargs=-1, required=True)
+def post(settings: Settings, team_id: str, words: tuple[str, ...]) -> Result:
+    """Post a message to every member of a team.
 
     \b
-    Example:
-      bullpen room post dev "stand-up in ten minutes"
+    Examples:
+      bullpen room post dev stand-up in ten minutes
+      bullpen room post dev "Who takes the login bug?"
     """
     with write_transaction(settings) as tx:
-        posted = post_in_room(tx, team_id, text, OWNER)
+        posted = post_in_room(tx, team_id, " ".join(words), OWNER)
     return Result(
         {"id": posted.id, "team_id": team_id, "conversation_id": posted.conversation_id},
-        f"{posted.conversation_id} is posted. Next: bullpen room read {team_id}",
+        f"Posted in #{team_id} ({posted.conversation_id}). Next: bullpen room read {team_id}",
     )
 
 
 @command(room, tx="read")
-@click.argument("team_id", shell_complete=completion.teams)
+@click.argument("team_id", metavar="TEAM", shell_complete=completion.teams)
 @limit_option(DEFAULT_POSTS)
 def read(tx: Transaction, team_id: str, limit: int) -> Result:
     """Print the last posts of a room.
@@ -130,4 +134,4 @@ def _newest_posts(tx: Transaction, team_id: str, limit: int) -> Result:
     lines = [
         f"@{visible_line(each.from_agent)}: {indent_rest(each.message, INDENT)}" for each in posts
     ]
-    return Result(posts, lines or f"Nobody has said anything in #{team_id} yet.")
+    return Result(posts, lines or f"No posts in #{team_id} yet.")

@@ -15,7 +15,7 @@ import click
 
 from bullpen.cli import completion
 from bullpen.cli.command import Result, command, json_requested
-from bullpen.cli.options import DURATION, Seconds
+from bullpen.cli.options import DURATION, Amount
 from bullpen.cli.output import echo, print_json
 from bullpen.cli.response import CLI
 from bullpen.cli.screen import Screen
@@ -154,7 +154,7 @@ def wait_for_answers(
 @click.option("--no-wait", is_flag=True, help="Print the message's id and do not wait.")
 @click.option(
     "--timeout",
-    type=Seconds(),
+    type=Amount(),
     show_default="300, and no limit at a terminal",
     help="Wait at most N seconds.",
 )

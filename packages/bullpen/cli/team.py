@@ -1,4 +1,4 @@
-"""bullpen team: add, change, show, watch and remove teams."""
+"""bullpen team: create, change, show, watch and remove teams."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from bullpen.cli.agent import lane_activity
 from bullpen.cli.agent_remove import orphan_notices
 from bullpen.cli.command import Result, command, json_requested, read_transaction, write_transaction
 from bullpen.cli.lazy import LazyGroup
-from bullpen.cli.options import yes
-from bullpen.cli.output import confirm, format_fields
+from bullpen.cli.options import Amount, Count, require_change, yes
+from bullpen.cli.output import confirm, format_count, format_fields
 from bullpen.cli.views.app import require_terminal
 from bullpen.core.clock import owner_zone_name, start_of_day
 from bullpen.core.company import remove_team
@@ -45,7 +45,7 @@ from bullpen.core.store.transaction import Transaction
     },
 )
 def team() -> None:
-    """Add, change, look at, watch and remove teams.
+    """Create, change, watch and remove teams.
 
     \b
     Example:
@@ -53,24 +53,43 @@ def team() -> None:
     """
 
 
+def _split_names(_: click.Context, __: click.Parameter, words: tuple[str, ...]) -> tuple[str, ...]:
+    """Names that are separate words or separated by commas."""
+    names = tuple(name for word in words for name in word.split(",") if name)
+    if words and not names:
+        raise click.BadParameter("give at least one agent")
+    return names
+
+
+members_argument = click.argument(
+    "members",
+    metavar="AGENT...",
+    nargs=-1,
+    required=True,
+    callback=_split_names,
+    shell_complete=completion.agents,
+)
+
 DELIVERIES = click.Choice([each.value for each in DeliveryMode])
 
 
-@command(team, people_only="make teams", tx="write")
-@click.argument("team_id")
-@click.argument("members", nargs=-1, required=True, shell_complete=completion.agents)
+@command(team, people_only="create teams", tx="write")
+@click.argument("team_id", metavar="TEAM")
+@members_argument
 @click.option(
     "--leader",
+    metavar="AGENT",
+    show_default="the first agent",
     shell_complete=completion.agents,
-    help="Who gets what is said to the team; the first, if not said.",
+    help="Agent that gets the team's messages.",
 )
-@click.option("--name", default="", help="What people call it.")
+@click.option("--name", default="", help="Display name.")
 @click.option(
     "--delivery",
     type=DELIVERIES,
     default=DeliveryMode.STREAM.value,
     show_default=True,
-    help="How answers come: each, or all as one.",
+    help="Send each answer at once, or all answers as one.",
 )
 def add(
     tx: Transaction,
@@ -80,11 +99,12 @@ def add(
     name: str,
     delivery: str,
 ) -> Result:
-    """Make a team of agents.
+    """Create a team of agents.
 
     \b
-    Example:
+    Examples:
       bullpen team add dev coder reviewer --leader coder
+      bullpen team add ops coder,reviewer
     """
     team = Team(
         id=team_id,
@@ -94,7 +114,7 @@ def add(
         delivery=DeliveryMode(delivery),
     )
     add_team(tx, team)
-    return Result(team, f"@{team_id} is there. Next: bullpen send '@{team_id} hello'")
+    return Result(team, f"Created @{team_id}. Next: bullpen send @{team_id} hello")
 
 
 @command(team, tx="read", listing=True)
@@ -111,55 +131,63 @@ def list_(tx: Transaction) -> Result:
         (each.id, each.name, each.leader, " ".join(each.members), each.delivery.value)
         for each in teams
     ]
-    empty = "There are no teams yet. Next: bullpen team add dev coder --leader coder"
+    empty = "No teams yet. Next: bullpen team add dev coder reviewer"
     return Result(teams, rows=rows, empty=empty, ids=(each.id for each in teams))
 
 
 @command(team, people_only="change teams", tx="write")
-@click.argument("team_id", shell_complete=completion.teams)
-@click.argument("agent_id", nargs=-1, required=True, shell_complete=completion.agents)
-def add_member(tx: Transaction, team_id: str, agent_id: tuple[str, ...]) -> Result:
-    """Take agents into a team.
+@click.argument("team_id", metavar="TEAM", shell_complete=completion.teams)
+@members_argument
+def add_member(tx: Transaction, team_id: str, members: tuple[str, ...]) -> Result:
+    """Add agents to a team.
 
     \b
     Example:
       bullpen team add-member dev reviewer
     """
-    changed = add_members(tx, team_id, agent_id)
+    changed = add_members(tx, team_id, members)
     return Result(changed, _describe_members(changed))
 
 
 @command(team, people_only="change teams", tx="write")
-@click.argument("team_id", shell_complete=completion.teams)
-@click.argument("agent_id", nargs=-1, required=True, shell_complete=completion.agents)
+@click.argument("team_id", metavar="TEAM", shell_complete=completion.teams)
+@members_argument
 @click.option(
     "--leader",
+    metavar="AGENT",
+    show_default="the next agent, if the leader is removed",
     shell_complete=completion.agents,
-    help="Who leads from now on; if the leader goes and you do not say, who is next.",
+    help="New leader.",
 )
 def remove_member(
-    tx: Transaction, team_id: str, agent_id: tuple[str, ...], leader: str | None
+    tx: Transaction, team_id: str, members: tuple[str, ...], leader: str | None
 ) -> Result:
-    """Take agents out of a team; they stay otherwise.
+    """Remove agents from a team.
+
+    The agents themselves stay.
 
     \b
     Example:
       bullpen team remove-member dev coder --leader reviewer
     """
-    changed = remove_members(tx, team_id, agent_id, leader)
+    changed = remove_members(tx, team_id, members, leader)
     return Result(changed, _describe_members(changed))
 
 
 def _describe_members(team: Team) -> str:
     named = ", ".join(f"@{each}" for each in team.members)
-    return f"@{team.id} is {named}; @{team.leader} leads"
+    return f"Members of @{team.id}: {named}. Leader: @{team.leader}."
 
 
-@command(team, people_only="disband teams")
-@click.argument("team_id", nargs=-1, required=True, shell_complete=completion.teams)
+@command(team, people_only="remove teams")
+@click.argument(
+    "team_id", metavar="TEAM...", nargs=-1, required=True, shell_complete=completion.teams
+)
 @yes
 def remove(settings: Settings, team_id: tuple[str, ...], yes: bool) -> Result:
-    """Disband teams; their agents stay, and so does what was said in their rooms.
+    """Remove teams.
+
+    Their agents and the history of their rooms stay. Schedules for a removed team are paused.
 
     \b
     Example:
@@ -177,40 +205,51 @@ def remove(settings: Settings, team_id: tuple[str, ...], yes: bool) -> Result:
     paused = [schedule for each in names for schedule in orphaned[each]]
     return Result(
         {"removed": names, "schedules": sorted(paused)},
-        [*(f"@{each} is disbanded; its agents stay" for each in names), *orphan_notices(paused)],
+        [*(f"Removed team @{each}." for each in names), *orphan_notices(paused)],
     )
 
 
 def _describe_removal(team: str, schedules: int) -> str:
-    paused = f" ({schedules} schedule{'s' if schedules > 1 else ''} paused)" if schedules else ""
-    return f"Disband @{team}{paused}"
+    paused = f" and pause {format_count(schedules, 'schedule')}" if schedules else ""
+    return f"Remove team @{team}{paused}"
 
 
 @command(team, people_only="change teams", tx="write")
-@click.argument("team_id", shell_complete=completion.teams)
+@click.argument("team_id", metavar="TEAM", shell_complete=completion.teams)
 @click.option(
-    "--leader", shell_complete=completion.agents, help="Who gets what is said to the team."
+    "--leader",
+    metavar="AGENT",
+    shell_complete=completion.agents,
+    help="Agent that gets the team's messages.",
 )
 @click.option(
     "--member",
     "members",
+    metavar="AGENT",
     multiple=True,
     shell_complete=completion.agents,
-    help="A member; give all of them.",
+    help="Replace the members. Repeat it for each one.",
 )
-@click.option("--name", help="What people call it.")
-@click.option("--delivery", type=DELIVERIES, help="How answers come: each, or all as one.")
-@click.option("--max-hops", type=int, help="Handoffs in a row.")
-@click.option("--max-messages", type=int, help="Messages of one conversation.")
-@click.option("--max-cost", type=float, help="Dollars of one conversation; 0 is any.")
-@click.option("--usual-limits", is_flag=True, help="No limits of its own: those of the settings.")
+@click.option("--name", help="Display name.")
+@click.option(
+    "--delivery", type=DELIVERIES, help="Send each answer at once, or all answers as one."
+)
+@click.option("--max-hops", type=Count(), help="Limit of handoffs in a row.")
+@click.option("--max-messages", type=Count(), help="Limit of messages in a conversation.")
+@click.option(
+    "--max-cost", type=Amount(), help="Limit of dollars in a conversation. 0 is no limit."
+)
+@click.option("--usual-limits", is_flag=True, help="Use the limits of the settings.")
 def set_(tx: Transaction, /, team_id: str, usual_limits: bool, **options: object) -> Result:
-    """Change what is named; the rest stays.
+    """Change a team.
+
+    Only the given options change.
 
     \b
     Example:
       bullpen team set dev --delivery aggregate --max-hops 4
     """
+    require_change({**options, "usual_limits": usual_limits})
     change = TeamChange()
     if usual_limits:
         change = TeamChange(max_hops=None, max_messages=None, max_cost=None)
@@ -219,13 +258,13 @@ def set_(tx: Transaction, /, team_id: str, usual_limits: bool, **options: object
             change[name] = value  # type: ignore[literal-required] # options are named as fields
     if "delivery" in change:
         change["delivery"] = DeliveryMode(change["delivery"])
-    return Result(change_team(tx, team_id, **change), f"@{team_id} is changed")
+    return Result(change_team(tx, team_id, **change), f"Changed @{team_id}.")
 
 
 @command(team, tx="read")
-@click.argument("team_id", shell_complete=completion.teams)
+@click.argument("team_id", metavar="TEAM", shell_complete=completion.teams)
 def show(tx: Transaction, team_id: str) -> Result:
-    """Show everything about one team, and what its members are at.
+    """Show a team, its limits and the states of its members.
 
     \b
     Example:
@@ -239,9 +278,14 @@ def show(tx: Transaction, team_id: str) -> Result:
         ("name", team.name or None),
         ("leader", f"@{team.leader}"),
         ("delivery", team.delivery.value),
-        ("handoffs", f"{limits['max_hops']} in a row"),
-        ("messages", f"{limits['max_messages']} of one conversation"),
-        ("cost", f"${limits['max_cost']} of one conversation" if limits["max_cost"] else "any"),
+        ("handoffs", f"at most {limits['max_hops']} in a row"),
+        ("messages", f"at most {limits['max_messages']} in a conversation"),
+        (
+            "cost",
+            f"at most ${limits['max_cost']} in a conversation"
+            if limits["max_cost"]
+            else "no limit",
+        ),
         width=10,
     )
     members = (f"  @{each['id']}: {each['provider']}, {each['state']}" for each in agents)
@@ -272,14 +316,15 @@ def _limits(team: Team, settings: Settings) -> dict[str, float]:
     }
 
 
-@command(team, people_only="watch the whole company")
+@command(team, people_only="watch agents")
 @click.argument("team_id", metavar="[TEAM]", required=False, shell_complete=completion.teams)
 def watch(settings: Settings, team_id: str | None) -> Result:
-    """Watch the agents of a team at work, or all agents. With --json print how they stand now.
+    """Watch the agents of a team, or all agents, at work.
+
+    With --json the command prints their present state once.
 
     \b
-    Keys: ↑ ↓ choose an agent, enter looks at it, p pauses it, r lets it work again, ? explains,
-    q leaves.
+    Keys: ↑ ↓ select an agent, Enter shows it, p pauses it, r resumes it, ? shows all keys, q quits.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""bullpen token and open: the owner's token, and a one-time link for a browser."""
+"""bullpen token and open: the owner's token, and login links for browsers."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from bullpen.core.settings import Settings
 from bullpen.core.text import MASK
 
 
-@command(people_only="let a browser in")
-@click.option("--print", "only_print", is_flag=True, help="Print the link and open nothing.")
+@command(people_only="log a browser in")
+@click.option("--print", "only_print", is_flag=True, help="Print the link without opening it.")
 def open_(settings: Settings, only_print: bool) -> Result | None:
-    """Let a browser in: open the API's page by a link that works once.
+    """Open the API's page in a browser that is logged in.
 
-    The API must run, and proves first that it is this home's. Unless `public_url` says otherwise,
-    the link has a host name of its own below `localhost`, so that no other server on this machine
-    gets the browser's cookie.
+    The link works once. The API must be running, and the command first checks that it belongs to
+    this home. Unless the setting `public_url` is set, the link has its own host name below
+    `localhost`, so that no other server on this machine receives the browser's cookie.
 
     \b
     Example:
@@ -51,7 +51,7 @@ def open_(settings: Settings, only_print: bool) -> Result | None:
     with write_transaction(settings) as tx:
         code, _ = create_login_link(tx)
     url = f"{browser_url(settings, browser_name(token))}/login?code={code}"
-    hint = f"It works once, within {LINK_MINUTES} minutes."
+    hint = f"The link works once, within {LINK_MINUTES} minutes."
     result = Result({"url": url, "minutes": LINK_MINUTES}, url, hints=[hint])
     if only_print or json_requested():
         return result
@@ -60,10 +60,10 @@ def open_(settings: Settings, only_print: bool) -> Result | None:
     return None
 
 
-ACTION = "see or change the owner's token"
+ACTION = "read or change the owner's token"
 
 reveal_option = click.option(
-    "--reveal", is_flag=True, help="Print the token alone, as it is; one is made if there is none."
+    "--reveal", is_flag=True, help="Print the token alone. It is created if missing."
 )
 
 
@@ -72,9 +72,10 @@ reveal_option = click.option(
 @json_flag
 @click.pass_context
 def token(context: click.Context, reveal: bool, as_json: bool) -> None:
-    """Look at the token with which the owner uses the API, or make a new one.
+    """Show or replace the owner's API token.
 
-    For others make keys of their own, with `bullpen key add`: they may less, and end.
+    For other people and programs create keys with `bullpen key add`: a key has scopes and can
+    expire.
 
     \b
     Examples:
@@ -90,7 +91,7 @@ def token(context: click.Context, reveal: bool, as_json: bool) -> None:
 @command(token)
 @reveal_option
 def show(settings: Settings, reveal: bool) -> Result:
-    """Show where it is and who may read it, or with --reveal the token alone.
+    """Show the token's file and its permissions.
 
     \b
     Example:
@@ -101,7 +102,7 @@ def show(settings: Settings, reveal: bool) -> Result:
 
 @command(token)
 def path(settings: Settings) -> Result:
-    """Print where its file is, whether it is there yet or not.
+    """Print the path of the token's file.
 
     \b
     Example:
@@ -112,30 +113,33 @@ def path(settings: Settings) -> Result:
 
 
 @command(token)
-@click.option("--keep-keys", is_flag=True, help="Keep the keys that were made with the old token.")
+@click.option("--keep-keys", is_flag=True, help="Keep keys that were created with the old token.")
 @yes
 def rotate(settings: Settings, keep_keys: bool, yes: bool) -> Result:
-    """Replace the token; the old one is invalid from the next request on.
+    """Replace the owner's token.
 
-    What was made over the API with the old token is revoked: keys, login links and browser logins.
-    Keys made with `bullpen key add` and browsers let in by `bullpen open` stay.
+    The old token is invalid from the next request on. Everything that it created over the API is
+    revoked: keys, login links and browser logins. Keys from `bullpen key add` and browsers that
+    were opened with `bullpen open` stay valid.
 
     \b
     Example:
       bullpen token rotate
     """
-    confirm("Replace the token, and revoke what was made with the old one over the API", yes)
+    confirm("Replace the token and revoke what the old one created over the API", yes)
     rotate_token(settings)
     notes: list[str] = []
     try:
-        with write_transaction(settings) as tx:  # now that the old token can make nothing more
+        with write_transaction(settings) as tx:  # now that the old token is invalid
             revoked = revoke_made_by(tx, OWNER_ID, keep_keys=keep_keys)
     except StoreError as error:
         revoked = []
-        notes = [f"What the old one made could not be revoked: {error}. {error.hint}"]
-    lines = [f"There is a new token in {settings.token_file}."]
+        notes = [
+            f"Warning: keys that the old token created could not be revoked: {error}. {error.hint}"
+        ]
+    lines = [f"Replaced the token in {settings.token_file}."]
     if revoked:
-        lines.append(f"Revoked what the old one made: {', '.join(each.id for each in revoked)}")
+        lines.append(f"Revoked {', '.join(each.id for each in revoked)}.")
     return Result(
         {**_token_fields(settings, MASK), "revoked": [each.id for each in revoked]},
         [*lines, "Next: bullpen token --reveal"],
@@ -149,16 +153,16 @@ def _show(settings: Settings, reveal: bool) -> Result:
         return Result(_token_fields(settings, secret), secret)
     fields = _token_fields(settings, MASK)
     if not fields["exists"]:
-        line = f"There is no token yet in {settings.token_file}; the API makes one when it starts."
+        line = f"No token yet. The API creates {settings.token_file} when it starts."
         return Result(fields, line)
-    lines = [f"{MASK}  {settings.token_file}  rights {fields['rights']}"]
+    lines = [f"{MASK}  {settings.token_file}  mode {fields['rights']}"]
     if fields["problem"]:
-        lines.append(f"It opens nothing: {fields['problem']}. Next: bullpen token rotate")
+        lines.append(f"The token is not accepted: {fields['problem']}. Next: bullpen token rotate")
     return Result(fields, lines)
 
 
 def _token_fields(settings: Settings, secret: str) -> dict[str, object]:
-    """Return what --json prints of the token; `secret` is the token or a mask."""
+    """Return the JSON document; `secret` is the token or a mask."""
     exists = settings.token_file.exists()
     problem = None
     try:
