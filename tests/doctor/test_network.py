@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
+import sys
 
 import pytest
 
@@ -20,6 +22,24 @@ def test_a_port_that_another_program_has(bullpen: Bullpen) -> None:
     with socket.create_server(("127.0.0.1", int(bullpen.environ["BULLPEN_API_PORT"]))):
         text = found(bullpen, "net.port_taken", "critical")
         assert f"process {os.getpid()}" in text
+
+
+def test_a_port_that_a_program_with_the_homes_environment_has(bullpen: Bullpen) -> None:
+    code = (
+        "import socket, sys, time;"
+        "server = socket.create_server(('127.0.0.1', int(sys.argv[1])));"
+        "print(flush=True); time.sleep(60)"
+    )
+    port = bullpen.environ["BULLPEN_API_PORT"]
+    with subprocess.Popen(
+        [sys.executable, "-c", code, port], env=bullpen.environment(), stdout=subprocess.PIPE
+    ) as other:
+        try:
+            assert other.stdout is not None
+            assert other.stdout.readline()
+            assert f"process {other.pid}" in found(bullpen, "net.port_taken", "critical")
+        finally:
+            other.kill()
 
 
 def test_beyond_this_machine_without_a_key(bullpen: Bullpen) -> None:
