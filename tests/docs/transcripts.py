@@ -33,7 +33,19 @@ from pathlib import Path
 from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ("README.md", "docs/tutorial/first-team.md", "docs/how-to/use-from-python.md")
+PAGES = (
+    "README.md",
+    "docs/tutorial/first-team.md",
+    "docs/how-to/answer-over-http.md",
+    "docs/how-to/limit-cost.md",
+    "docs/how-to/move-to-another-machine.md",
+    "docs/how-to/set-up.md",
+    "docs/how-to/upgrade.md",
+    "docs/how-to/use-from-python.md",
+    "docs/how-to/use-in-scripts.md",
+    "docs/how-to/work-on-your-repository.md",
+    "docs/how-to/write-a-plugin.md",
+)
 LIMIT_SECONDS = 120.0
 COLUMNS = 100
 DEFAULT_PORT = "3777"
