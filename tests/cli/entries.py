@@ -89,6 +89,7 @@ ENTRIES: Mapping[str, Entry] = {
     "queue retry": Entry(queue.Bulk, "cli_dead"),
     "queue show": Entry(queue.MessageShown, "cli_dead"),
     "queue status": Entry(queue.QueueStatus),
+    "response ack": Entry(queue.Bulk, "{response}"),
     "response drop": Entry(queue.Bulk, "{response} --yes"),
     "response list": Entry(list[queue.Response]),
     "response read": Entry(list[queue.Response]),

@@ -277,7 +277,7 @@ def test_an_agent_writes_to_a_person_of_its_own_accord(company: Bullpen) -> None
     run = at_work(company, "coder", channel="slack", sender="Una", sender_id="U1")
     send = ("response", "send", "--channel", "slack", "--to", "U1")
     told = company.ok(*send, "the report is ready", **run)
-    assert told.out.startswith("proactive_")
+    assert told.out.startswith("Enqueued response 1 to slack:U1. ")
     assert company.ok("queue", "status", "--json").json["outgoing"] == 1
     secret = company.home / "settings.toml"
     secret.write_text("")

@@ -77,7 +77,7 @@ def test_help_needs_no_home_and_makes_none(empty: Bullpen) -> None:
     [
         ("nonsense",),
         ("send", "--nonsense"),
-        ("queue", "cancel"),
+        ("queue", "show"),
         ("queue", "nonsense"),
         ("send", "hi", "--timeout", "soon"),
     ],

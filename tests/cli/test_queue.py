@@ -32,7 +32,7 @@ def test_status_shows_the_queue_in_numbers(ready: Bullpen) -> None:
     (lane,) = found["lanes"]
     assert (lane["agent"], lane["state"], lane["pending"]) == ("assistant", "active", 1)
     text = ready.ok("queue", "status").out
-    assert "pending 1" in text
+    assert "1 pending" in text
     assert "assistant" in text
 
 
@@ -45,12 +45,12 @@ def test_send_without_waiting_prints_the_id_alone(ready: Bullpen) -> None:
 
 def test_a_message_is_cancelled_once(ready: Bullpen) -> None:
     message_id = ready.ok("send", "hello", "--no-wait").out.strip()
-    assert "cancelled" in ready.ok("queue", "cancel", message_id).out
+    assert "Cancelled" in ready.ok("queue", "cancel", message_id).out
     assert ready.ok("queue", "status", "--json").json["pending"] == 0
     again = ready("queue", "cancel", message_id)
     assert again.status == 1
-    assert "cancelled" in again.err
-    assert "waits again" in ready.ok("queue", "retry", message_id).out
+    assert "is cancelled" in again.err
+    assert "Retried" in ready.ok("queue", "retry", message_id).out
     assert ready.ok("queue", "status", "--json").json["pending"] == 1
 
 
@@ -123,7 +123,7 @@ def test_a_dead_message_is_told_and_can_be_retried(ready: Bullpen) -> None:
         message_id = told.json["message_id"]
         assert "failed because of !fail" in told.json["answers"][0]["message"]
         assert ready.ok("queue", "status", "--json").json["dead"] == 1
-    assert "waits again" in ready.ok("queue", "retry", message_id).out
+    assert "Retried" in ready.ok("queue", "retry", message_id).out
     found = ready.ok("queue", "status", "--json").json
     assert (found["dead"], found["pending"]) == (0, 1)
 

@@ -127,15 +127,15 @@ def test_many_are_done_in_batches_the_oldest_first_and_no_more_than_asked_for(
 ) -> None:
     dead = many_dead(store, MANY)
     done = on_both.ok("queue", "retry", "--all", "--limit", "120", "--yes")
-    assert done.out == "120 messages wait again\n"
+    assert done.out == "Retried 120 messages.\n"
     assert {status(store, each) for each in dead[:120:17]} == {"pending"}
     assert statuses(store) == {"pending": 120, "dead": MANY - 120}
-    assert on_both.ok("queue", "drop", "--all", "--yes").out == "130 messages are deleted\n"
+    assert on_both.ok("queue", "drop", "--all", "--yes").out == "Deleted 130 messages.\n"
     cancelled = on_both.ok("queue", "cancel", "--all", "--reason", "enough", "--yes", "--json")
     assert cancelled.json["done"] == 120
     assert statuses(store) == {"cancelled": 120}
     again = on_both.ok("queue", "retry", "--state", "cancelled", "--agent", "coder", "--yes")
-    assert again.out == "120 messages wait again\n"
+    assert again.out == "Retried 120 messages.\n"
     assert "bullpen queue dead" in on_both.ok("queue", "drop", "--all", "--yes").out
 
 
@@ -144,7 +144,7 @@ def test_what_cannot_go_back_is_named_and_keeps_no_other(on_both: Bullpen, store
     do(store, remove_agent, "stranger")
     done = on_both("queue", "retry", "--all", "--yes")
     assert done.status == 1
-    assert done.out == "1 message waits again\n"
+    assert done.out == "Retried 1 message.\n"
     assert theirs in done.err
     assert "archived" in done.err
     assert (status(store, mine), status(store, theirs)) == ("pending", "dead")
@@ -188,7 +188,7 @@ def test_a_conversation_is_cancelled_as_a_whole(on_both: Bullpen, store: Store) 
     other = send(store)
     assert on_both("queue", "cancel", "--conversation", root).status == 2
     done = on_both.ok("queue", "cancel", "--conversation", root, "--yes")
-    assert done.out.startswith("2 messages are cancelled")
+    assert done.out.startswith("Cancelled 2 messages of ")
     assert [status(store, each) for each in (root, more, other)] == [
         *("cancelled", "cancelled", "pending")
     ]
@@ -254,7 +254,7 @@ def test_at_a_terminal_one_is_asked_and_sees_how_far_it_is(bullpen: Bullpen) -> 
             person.until("[y/N]")
             person.type("y\n")
             person.until(f"{MANY}/{MANY}")
-            person.until(f"{MANY} messages wait again")
+            person.until(f"Retried {MANY} messages.")
             assert person.end() == 0
         assert statuses(store) == {"pending": MANY}
 
@@ -264,7 +264,7 @@ def test_at_a_terminal_a_named_message_is_not_deleted_without_a_question(bullpen
         dead = die(store)
         for answer, left in (("n", {"dead": 1}), ("y", {})):
             with terminal(bullpen, "queue", "drop", dead) as person:
-                person.until("Delete for good 1 message? [y/N]")
+                person.until("Delete 1 message? [y/N]")
                 person.type(f"{answer}\n")
                 assert person.end() == (1 if left else 0)
             assert statuses(store) == left
@@ -279,15 +279,17 @@ def test_ctrl_c_ends_it_between_two_batches_and_it_says_how_far_it_came(bullpen:
             person.type(CTRL_C)
             person.until("^C")
             person.type("\n")
-            person.until("Stopped by hand")
+            person.until("Interrupted: ")
             assert person.end() == 1
-        found = re.search(r"(\d+) messages wait again\nStopped by hand: (\d+) ", person.shown)
+        found = re.search(
+            r"Retried (\d+) messages\.\nInterrupted: (\d+) messages unchanged", person.shown
+        )
         assert found is not None, person.shown
         assert tuple(map(int, found.groups())) == (100, MANY - 100)
         assert statuses(store) == {"pending": 100, "dead": MANY - 100}
         shown = bullpen.ok("queue", "status", "--json").json
         assert (shown["pending"], shown["dead"]) == (100, MANY - 100)
-        assert bullpen.ok("queue", "retry", "--all", "--yes").out.startswith("150 messages")
+        assert bullpen.ok("queue", "retry", "--all", "--yes").out.startswith("Retried 150 messages")
 
 
 def test_what_dies_again_meanwhile_is_not_retried_again(bullpen: Bullpen) -> None:
@@ -305,7 +307,7 @@ def test_what_dies_again_meanwhile_is_not_retried_again(bullpen: Bullpen) -> Non
         assert statuses(store) == {"dead": MANY}
         retried = Counter(row["message_id"] for row in events(store, "message_retried"))
         assert (len(retried), set(retried.values())) == (MANY, {1})
-        assert f"{MANY} messages wait again" in person.shown
+        assert f"Retried {MANY} messages." in person.shown
 
 
 def test_what_dies_again_does_not_take_the_place_of_what_is_gone(bullpen: Bullpen) -> None:
@@ -325,4 +327,4 @@ def test_what_dies_again_does_not_take_the_place_of_what_is_gone(bullpen: Bullpe
         assert statuses(store) == {"dead": 100}
         retried = Counter(row["message_id"] for row in events(store, "message_retried"))
         assert (len(retried), set(retried.values())) == (100, {1})
-        assert "150 messages had moved meanwhile" in person.shown
+        assert "Skipped 150 messages" in person.shown

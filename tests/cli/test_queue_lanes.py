@@ -29,7 +29,7 @@ def states(store: Store) -> list[object]:
 def test_several_are_paused_and_resumed(on_both: Bullpen, store: Store) -> None:
     send(store)
     done = on_both.ok("queue", "pause", "tester", "coder", "--reason", "on holiday")
-    assert "bullpen queue resume tester coder" in done.out
+    assert "bullpen agent resume tester coder" in done.out
     assert states(store) == ["paused", "active", "paused"]
     assert lane_row(store)["reason"] == "on holiday"
     assert try_claim(store) is None

@@ -35,7 +35,7 @@ def test_a_held_message_is_resumed_by_its_id(on_both: Bullpen, store: Store) -> 
     look = on_both.ok("queue", "resume", first, second, "--dry-run", "--json").json
     assert (look["matched"], len(look["first"])) == (2, 2)
     assert status(store, first) == "held"
-    assert on_both.ok("queue", "resume", first).out == f"{first} is resumed\n"
+    assert on_both.ok("queue", "resume", first).out == f"Resumed {first}.\n"
     assert [status(store, each) for each in (first, second)] == ["pending", "held"]
     refused = on_both("queue", "resume", first)
     assert "cannot" in refused.err

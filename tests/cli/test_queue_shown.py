@@ -53,7 +53,7 @@ def test_status_says_what_runs_for_how_long_and_what_does_not_and_why(
     assert "paused: on holiday" in tester
     assert "stranger" not in shown.out
     assert "bullpen queue dead" in shown.err
-    assert "bullpen queue resume tester" in shown.err
+    assert "bullpen agent resume tester" in shown.err
     found = on_both.ok("queue", "status", "--json").json
     assert (found["pending"], found["processing"], found["dead"]) == (1, 1, 1)
     assert found["oldest_waiting_since"] > 0
@@ -68,7 +68,7 @@ def test_all_lanes_are_shown_those_of_removed_agents_if_one_asks(
     do(store, remove_agent, "stranger")
     shown = on_both.ok("queue", "agents").out
     assert "coder" in shown
-    assert "fifo" in shown
+    assert "active" in shown
     assert "stranger" not in shown
     assert "archived" in on_both.ok("queue", "agents", "--all").out
     assert len(on_both.ok("queue", "agents", "--json").json) == 2
@@ -78,10 +78,10 @@ def test_an_empty_queue_says_what_to_do_next(bullpen: Bullpen) -> None:
     for command, next_ in (
         (("agents",), "bullpen agent add"),
         (("list",), "bullpen send"),
-        (("dead",), "No message is dead."),
-        (("dead", "--since", "1h"), "No message is dead like that."),
-        (("held",), "No message waits for a person."),
-        (("causes",), "Nothing has died"),
+        (("dead",), "No dead messages."),
+        (("dead", "--since", "1h"), "No dead messages match."),
+        (("held",), "No held messages."),
+        (("causes",), "No failed messages yet"),
     ):
         assert next_ in bullpen.ok("queue", *command).out
         assert bullpen.ok("queue", *command, "--json").json == []
@@ -150,27 +150,27 @@ def test_it_is_said_why_a_message_waits(on_both: Bullpen, store: Store) -> None:
     def why(message_id: str) -> str:
         return str(on_both.ok("queue", "show", message_id, "--json").json["why"])
 
-    assert "as the next" in why(first)
+    assert "next in line" in why(first)
     assert "1 before it" in why(second)
     claim = take(store, "coder")
-    assert "It runs" in why(first)
-    assert "at something else" in why(second)
+    assert "Processing for" in why(first)
+    assert "is processing another message" in why(second)
     done(store, claim.token)
-    assert "It was done" in why(first)
+    assert "Completed" in why(first)
     do(store, pause_lane, "coder", "on holiday")
-    assert "paused: on holiday" in why(second)
+    assert "paused (on holiday)" in why(second)
     later = send(store, agent="tester", delay=2 * HOUR)
-    assert "sent with a delay" in why(later)
+    assert "delayed for another" in why(later)
 
 
 def test_it_is_said_if_nobody_is_there_to_take_it_up(on_both: Bullpen, store: Store) -> None:
     waits = send(store)
     assert "bullpen up" in on_both.ok("queue", "status").err
-    assert "no processor runs" in on_both.ok("queue", "show", waits).out
+    assert "no processor is running" in on_both.ok("queue", "show", waits).out
     sign_in(on_both)
     assert on_both.ok("queue", "status").err == ""
     shown = on_both.ok("queue", "show", waits)
-    assert "to be taken up, as the next" in shown.out
+    assert "Pending, next in line." in shown.out
     assert "bullpen up" not in shown.err
 
 
@@ -179,8 +179,8 @@ def test_a_worker_that_is_not_heard_of_is_told(on_both: Bullpen) -> None:
     with direct(on_both, now=1_700_000_000_000) as store:
         sent = send(store)
         take(store, "coder")
-    assert "was not heard of" in on_both.ok("queue", "show", sent).out
-    assert "was not heard of" in on_both.ok("queue", "status").out
+    assert "lease expired" in on_both.ok("queue", "show", sent).out
+    assert "worker not seen" in on_both.ok("queue", "status").out
 
 
 def test_causes_of_death_are_counted(on_both: Bullpen, store: Store) -> None:
@@ -279,3 +279,58 @@ def test_states_are_coloured_at_a_terminal_only(bullpen: Bullpen) -> None:
         assert "\x1b" not in bullpen.ok(*command).out, command
     planned = bullpen.ok("queue", "retry", "--all", "--dry-run", "--json").json
     assert "\x1b" not in str(planned["first"])
+
+
+def test_another_word_for_a_state_is_answered_with_the_state(bullpen: Bullpen) -> None:
+    for command, word, meant in (
+        (("queue", "list"), "waiting", "pending"),
+        (("queue", "list"), "running", "processing"),
+        (("queue", "list"), "complete", "completed"),
+        (("queue", "retry", "--all"), "failed", "dead"),
+        (("response", "list"), "delivered", "acked"),
+    ):
+        refused = bullpen(*command, "--state", word)
+        assert (refused.status, refused.out) == (2, "")
+        said, hint = refused.err.splitlines()
+        assert said == f"Error: state {word!r} does not exist. Did you mean {meant!r}?"
+        assert hint.startswith("  States: "), hint
+        assert meant in hint
+
+
+def test_lists_print_their_ids_alone(on_both: Bullpen, store: Store) -> None:
+    dead, held = die(store), send(store, agent="tester")
+    do(store, hold, held, "why not")
+    assert on_both.ok("queue", "list", "-q").out.split() == [held, dead]
+    assert on_both.ok("queue", "list", "-q", "-n", "1").out.split() == [held]
+    assert on_both.ok("queue", "dead", "-q").out.split() == [dead]
+    assert on_both.ok("queue", "held", "-q").out.split() == [held]
+    assert on_both.ok("queue", "agents", "-q").out.split() == ["coder", "stranger", "tester"]
+    on_both.ok("queue", "cancel", *on_both.ok("queue", "held", "-q").out.split())
+    assert on_both.ok("queue", "held", "-q").out == ""
+
+
+def test_a_row_is_one_line_at_80_columns(bullpen: Bullpen) -> None:
+    with direct(company(bullpen)) as store:
+        die(
+            store,
+            error="a long explanation",
+            channel="telegram",
+            sender="Ann",
+            sender_id="123456789",
+        )
+        for agent in ("coder", "tester"):
+            send(store, "a very long text " * 20, agent=agent)
+        take(store, "coder")
+        do(store, pause_lane, "tester", "on holiday")
+    for command in (
+        ("queue", "agents"),
+        ("queue", "list"),
+        ("queue", "status"),
+        ("response", "list"),
+    ):
+        with terminal(bullpen, *command) as person:
+            assert person.end() == 0
+        lines = [each for each in person.shown.splitlines() if each.strip()]
+        assert max(map(len, lines)) <= 80, person.shown
+        count = len(bullpen.ok(*command).out.splitlines())
+        assert len(lines) <= count + 3, person.shown  # the rule below the heading, and hints

@@ -38,7 +38,7 @@ def test_what_came_is_read_once_the_oldest_first(on_both: Bullpen) -> None:
     first, second = on_both.ok("response", "read").out.splitlines()
     assert first.endswith("Bullpen: The heartbeat of @coder is paused.")
     assert second.endswith("@coder: done")
-    assert "nothing that you have not read" in on_both.ok("response", "read").out
+    assert "No unread responses" in on_both.ok("response", "read").out
     assert on_both("status", "--json").json["unread"] == 0
 
 
@@ -88,4 +88,4 @@ def test_what_goes_out_is_listed_by_what_it_has_in_common(on_both: Bullpen) -> N
     on_both.ok("response", "read")
     listed = on_both.ok("response", "list", "--state", "acked", "--json").json
     assert [each["id"] for each in listed] == [answer["id"], notice["id"]]
-    assert "none like that" in on_both.ok("response", "list", "--state", "dead").out
+    assert "No responses match" in on_both.ok("response", "list", "--state", "dead").out

@@ -41,9 +41,9 @@ def test_one_response_is_shown_with_how_far_it_came(on_both: Bullpen, store: Sto
     assert f"bullpen response retry {dead}" in shown.err
     found = on_both.ok("response", "show", str(unknown), "--json").json
     assert (found["status"], found["message"]) == ("unknown", "answer to slack_1")
-    assert "nobody knows" in found["why"]
-    assert "may arrive twice" in found["next"][0]
-    assert "client of slack" in on_both.ok("response", "show", str(waits)).out
+    assert "did not confirm the delivery" in found["why"]
+    assert "may be delivered twice" in found["next"][0]
+    assert "slack client" in on_both.ok("response", "show", str(waits)).out
     do(store, begin_hold, "the backup was restored")
     assert "the backup was restored" in on_both.ok("response", "show", str(waits)).out
     for odd in ("4711", "x", "9" * 40):
@@ -93,11 +93,11 @@ def test_the_dead_are_sent_again_and_the_unknown_only_if_one_says_so(
     dry = on_both.ok("response", "retry", "--channel", "slack", "--dry-run", "--json").json
     assert (dry["matched"], dry["first"][0]["response"]) == (1, str(dead))
     assert on_both.ok("response", "retry", "--channel", "slack", "--yes").out == (
-        "1 response is on its way again\n"
+        "Retried 1 response.\n"
     )
     assert (status(store, dead), status(store, unknown)) == ("pending", "unknown")
     asked = on_both("response", "retry", "--state", "unknown", "--all")
-    assert "may have arrived before" in asked.err
+    assert "may already have been delivered" in asked.err
     on_both.ok("response", "retry", "--state", "unknown", "--all", "--yes")
     assert row_of(store, unknown)["possible_duplicate"]
     assert not row_of(store, dead)["possible_duplicate"]
@@ -106,7 +106,7 @@ def test_the_dead_are_sent_again_and_the_unknown_only_if_one_says_so(
 def test_a_named_one_that_may_be_a_duplicate_is_said_to_be(on_both: Bullpen, store: Store) -> None:
     dead, unknown = put_into(store, DEAD), put_into(store, UNKNOWN)
     done = on_both.ok("response", "retry", str(dead), str(unknown))
-    assert done.out == "2 responses are on their way again\n"
+    assert done.out == "Retried 2 responses.\n"
     assert f"{unknown}: " in done.err
     assert "possible duplicate" in done.err
     assert f"{dead}: " not in done.err
@@ -135,9 +135,9 @@ def test_what_is_set_aside_is_delivered_no_more(on_both: Bullpen, store: Store) 
 def test_many_are_done_in_batches(on_both: Bullpen, store: Store) -> None:
     for each in range(MANY):
         answer(store, f"slack_{each}")
-    on_both.ok("response", "drop", "--all", "--limit", "201", "--yes")
+    on_both.ok("response", "drop", "--all", "-n", "201", "--yes")
     assert responses_by_state(store) == {"dead": 201, "pending": MANY - 201}
-    assert on_both.ok("response", "retry", "--all", "--yes").out.startswith("201 responses")
+    assert on_both.ok("response", "retry", "--all", "--yes").out.startswith("Retried 201 responses")
     assert responses_by_state(store) == {"pending": MANY}
 
 
@@ -157,3 +157,39 @@ def test_what_is_sent_is_told_in_one_document(on_both: Bullpen, store: Store) ->
     message_id = on_both.ok(*sent).json["message_id"]
     (found,) = on_both.ok("response", "list", "--to", "4711", "--json").json
     assert found["message_id"] == message_id
+
+
+def test_a_response_that_was_sent_is_found_by_its_number_and_by_its_id(on_both: Bullpen) -> None:
+    sent = ("response", "send", "--channel", "telegram", "--to", "4711", "the report is ready")
+    shown = on_both.ok(*sent).out
+    (listed,) = on_both.ok("response", "list", "-q").out.split()
+    assert shown.startswith(f"Enqueued response {listed} to telegram:4711.")
+    (found,) = on_both.ok("response", "list", "--json").json
+    by_id, by_number = found["message_id"], str(found["id"])
+    assert by_id.startswith("proactive_")
+    assert on_both.ok("response", "show", by_id).out == on_both.ok("response", "show", listed).out
+    assert on_both.ok("response", "drop", by_id, "--yes").out.startswith(f"Dropped {by_id}.")
+    assert on_both.ok("response", "retry", by_id).out == f"Retried {by_id}.\n"
+    assert on_both.ok("response", "ack", by_id).out == f"Acked {by_id}.\n"
+    assert on_both.ok("response", "show", by_number, "--json").json["status"] == "acked"
+    assert on_both.ok(*sent, "--json").json["response"] == found["id"] + 1
+
+
+def test_several_responses_to_one_message_are_told_apart(on_both: Bullpen, store: Store) -> None:
+    first = answer(store)
+    message_id = str(row_of(store, first)["message_id"])
+    row = {**row_of(store, first), "id": first + 1, "seq": 1}
+    with store.engine.begin() as connection:
+        connection.execute(RESPONSES.insert(), row)
+    refused = on_both("response", "show", message_id)
+    assert refused.status == 1
+    assert f"has 2 responses: {first}, {first + 1}" in refused.err
+    assert on_both.ok("response", "show", str(first + 1)).status == 0
+
+
+def test_a_response_is_sent_only_on_a_channel_that_exists(on_both: Bullpen) -> None:
+    refused = on_both("response", "send", "--channel", "telegrm", "--to", "1", "hello")
+    assert (refused.status, refused.out) == (2, "")
+    assert "channel 'telegrm' does not exist. Did you mean 'telegram'?" in refused.err
+    assert on_both.ok("response", "list", "--json").json == []
+    on_both.ok("response", "send", "--channel", "slack-sage", "--to", "U1", "hello")

@@ -1,4 +1,4 @@
-"""One verb for many messages or responses: selection, question, progress and result."""
+"""One verb for many messages or responses: selection, confirmation, progress and result."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from typing import Any, Generic, Protocol, TypeVar
 import click
 
 from bullpen.cli.command import Result, read_transaction, write_transaction
-from bullpen.cli.filters import parse_filters
+from bullpen.cli.errors import UsageError
+from bullpen.cli.filters import StateType, parse_filters
 from bullpen.cli.interrupts import Interrupts
-from bullpen.cli.options import Function, combine_options, dry_run, yes
+from bullpen.cli.options import Count, Function, combine_options, dry_run, yes
 from bullpen.cli.output import confirm, echo, one_line
 from bullpen.core.bulk import CHANGED_MEANWHILE, BulkFailure, BulkResult
 from bullpen.core.errors import BullpenError
@@ -23,7 +24,7 @@ from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store
 from bullpen.core.store.scan import BatchCursor, BoundScan, RowRef, Selection
 from bullpen.core.store.transaction import Transaction
-from bullpen.core.text import visible
+from bullpen.core.text import format_count, visible
 
 BATCH_SIZE = 100
 MAX_ROWS_SHOWN = 20
@@ -55,26 +56,26 @@ class BulkText:
     verb: str
     """As in `Retry 3 messages?`."""
     done: str
-    """As in `3 messages wait again`."""
-    done_one: str
-    """As in `1 message waits again`."""
+    """As in `Retried 3 messages`."""
     none: str
-    """What is printed if nothing is selected, with the next step."""
+    """Printed if nothing is selected, with the next step."""
     warning: str = ""
-    """What a person must know before they confirm."""
+    """Printed before the question."""
+    note: str = ""
+    """Printed after what was done."""
 
     def of(self, count: int) -> str:
         """The count with its noun."""
-        return f"{count} {self.noun}{'' if count == 1 else 's'}"
+        return format_count(count, self.noun)
 
     def done_text(self, count: int) -> str:
-        """What was done to this many."""
-        return f"{self.of(count)} {self.done_one if count == 1 else self.done}"
+        """What was done, without a full stop."""
+        return f"{self.done} {self.of(count)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkNoun(Generic[State, Record]):
-    """Messages or responses: how they are found by filters or by id, and shown."""
+    """Messages or responses: found by filters or by id, and shown."""
 
     scans: Callable[[Transaction, Sequence[State], Selection], Sequence[BoundScan]]
     get: Callable[[Transaction, str], Record]
@@ -89,16 +90,16 @@ class BulkVerb(Generic[State, Record]):
     text: BulkText
     noun: BulkNoun[State, Record]
     states: tuple[State, ...]
-    """The states in which it is allowed, in the order in which they are processed."""
+    """The states in which it is allowed, in processing order."""
     default_states: tuple[State, ...]
     """The states that filters select from without --state."""
     apply: Callable[[Transaction, str], None]
     apply_batch: Callable[[Transaction, Sequence[RowRef]], BulkResult]
     confirms_ids: bool = False
-    """Whether it asks before it is applied to ids."""
+    """Whether it asks for confirmation if it is given ids."""
 
     def selected_states(self, selection: BulkSelection) -> tuple[State, ...]:
-        """The states that --state names, or the default."""
+        """The states given by --state, or the default."""
         return (
             tuple(each for each in self.states if each in selection.states) or self.default_states
         )
@@ -106,7 +107,7 @@ class BulkVerb(Generic[State, Record]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkSelection:
-    """The options of a bulk command: ids or filters, and how it is to run."""
+    """The options of a bulk command: ids or filters, and the mode."""
 
     ids: tuple[str, ...]
     filters: dict[str, Any]
@@ -130,13 +131,13 @@ class BulkOutcome:
     done: int = 0
     looked_at: int = 0
     moved: int = 0
-    """How many another process changed first."""
+    """Rows that another process changed first."""
     failed: int = 0
     stopped: bool = False
     refused: list[BulkFailure] = field(default_factory=list)
 
     def add(self, batch: BulkResult, size: int, *, named: bool = False) -> None:
-        """Count a batch; a row that was named by its id counts as failed if it has moved."""
+        """Count a batch; a row that was given by id counts as failed if its state has changed."""
         self.looked_at += size
         self.done += batch.done
         for each in batch.refused:
@@ -149,7 +150,7 @@ class BulkOutcome:
 
     @property
     def gone(self) -> int:
-        """How many rows of the first count were no longer there, or have moved."""
+        """Rows of the first count that no longer exist or have changed their state."""
         unmet = 0 if self.stopped else self.matched - self.looked_at
         return unmet + self.moved
 
@@ -157,27 +158,30 @@ class BulkOutcome:
 BULK_OPTIONS = ("named", "everything", "states", "limit", "yes", "dry_run")
 
 
-def bulk_options(states: Sequence[State], about: str) -> Callable[[Function], Function]:
-    """The options of every bulk command; `about` is the help of --state."""
+def bulk_options(
+    states: Sequence[State], about: str, *, default: str
+) -> Callable[[Function], Function]:
+    """The options of every bulk command; `about` and `default` are in the help of --state."""
     return combine_options(
         click.option(
             "--state",
             "states",
-            type=click.Choice([each.value for each in states]),
+            type=StateType(states),
             multiple=True,
+            show_default=default,
             help=about,
         ),
         click.option(
             "--all",
             "everything",
             is_flag=True,
-            help="Do it to all; else a filter has to say to which.",
+            help="Select everything; otherwise give a filter.",
         ),
         click.option(
+            "-n",
             "--limit",
-            type=click.IntRange(1),
-            metavar="N",
-            help="So many at the most, the oldest first.",
+            type=Count(1),
+            help="Process at most N, oldest first.",
         ),
         dry_run,
         yes,
@@ -197,11 +201,13 @@ def parse_selection(options: dict[str, Any], noun: str) -> BulkSelection:
     )
     by_filters = selection.has_filters or selection.everything
     if selection.ids and (by_filters or selection.states or selection.limit):
-        raise click.UsageError(f"Name {noun}s, or choose them by filters, not both.")
+        raise UsageError(
+            "give ids or filters, not both", f"Filters select the {noun}s; ids name them."
+        )
     if not (selection.ids or by_filters):
-        raise click.UsageError(
-            f"Say which {noun}s: their ids, filters as --agent or --since, or --all.\n"
-            f"To look first: {click.get_current_context().command_path} --all --dry-run"
+        raise UsageError(
+            f"give ids of {noun}s, filters such as --agent or --since, or --all",
+            f"Preview: {click.get_current_context().command_path} --all --dry-run",
         )
     return selection
 
@@ -220,7 +226,7 @@ def run_bulk(settings: Settings, verb: BulkVerb[State, Record], selection: BulkS
 def run_by_filters(
     settings: Settings, verb: BulkVerb[State, Record], selection: BulkSelection
 ) -> Result:
-    """Apply the verb to all that the filters select, in batches, once a person has agreed."""
+    """Apply the verb to all rows that the filters select, in batches, after confirmation."""
     text = verb.text
     with closing(open_store(settings)) as store:
         with store.read() as tx:
@@ -237,9 +243,9 @@ def run_by_filters(
         try:
             _process_batches(store, verb, cursor, outcome)
         except (BullpenError, KeyboardInterrupt):
-            echo(f"{text.done_text(outcome.done)} before it broke off", err=True)
+            echo(f"{text.done_text(outcome.done)}, then stopped.", err=True)
             raise
-    return _result(text, outcome, text.done_text(outcome.done))
+    return _result(text, outcome, f"{text.done_text(outcome.done)}.{text.note}")
 
 
 def run_by_ids(settings: Settings, verb: BulkVerb[State, Record], ids: Sequence[str]) -> Result:
@@ -256,12 +262,12 @@ def run_by_ids(settings: Settings, verb: BulkVerb[State, Record], ids: Sequence[
             outcome.add(BulkResult(0, (BulkFailure(each, error),)), 1, named=True)
         else:
             outcome.add(BulkResult(1, ()), 1)
-    done = f"{ids[0]} {text.done_one}" if len(ids) == 1 else text.done_text(outcome.done)
-    return _result(text, outcome, done)
+    done = f"{text.done} {ids[0]}" if len(ids) == 1 else text.done_text(outcome.done)
+    return _result(text, outcome, f"{done}.{text.note}")
 
 
 def plan_by_ids(settings: Settings, verb: BulkVerb[State, Record], ids: Sequence[str]) -> Result:
-    """Show these, and to how many of them the verb applies."""
+    """Show these rows, and how many of them the verb applies to."""
     with read_transaction(settings) as tx:
         records = [verb.noun.get(tx, each) for each in ids]
         rows = verb.noun.rows(records, tx.now)
@@ -269,14 +275,14 @@ def plan_by_ids(settings: Settings, verb: BulkVerb[State, Record], ids: Sequence
 
 
 def plan_result(text: BulkText, count: int, rows: Table) -> Result:
-    """What --dry-run prints: the count, and the first rows."""
+    """The output of --dry-run: the count, and the first rows."""
     heading, *listed = rows
     names = [name.lower() for name in heading]
     hints = []
     if count > len(listed):
         hints.append(f"… and {count - len(listed)} more")
     if count:
-        hints.append(f"Without --dry-run: {text.verb} {text.of(count)}. Nothing was done.")
+        hints.append(f"Dry run, nothing was done. Without --dry-run: {text.verb} {text.of(count)}.")
     document = {
         "dry_run": True,
         "matched": count,
@@ -289,7 +295,7 @@ def _cursor(
     tx: Transaction, verb: BulkVerb[State, Record], selection: BulkSelection
 ) -> BatchCursor:
     wanted = parse_filters(tx, selection.filters)
-    if wanted.before is None:  # what arrives during the work might never end
+    if wanted.before is None:  # messages that arrive during the work are not affected
         wanted = replace(wanted, before=tx.now)
     return BatchCursor(verb.noun.scans(tx, verb.selected_states(selection), wanted), wanted)
 
@@ -297,7 +303,7 @@ def _cursor(
 def _process_batches(
     store: Store, verb: BulkVerb[State, Record], cursor: BatchCursor, outcome: BulkOutcome
 ) -> None:
-    """Process the batches, each in its own transaction; Ctrl-C ends after the present one."""
+    """Process the batches, each in its own transaction; Ctrl-C stops after the current one."""
     with Interrupts().active() as interrupts, _bar(outcome.matched, verb.text.verb) as forward:
         while (left := outcome.matched - outcome.looked_at) > 0:
             if interrupts.received is not None:
@@ -315,7 +321,7 @@ def _process_batches(
 
 @contextmanager
 def _bar(length: int, label: str) -> Iterator[Callable[[int], object]]:
-    """A progress bar on standard error, for more than one batch and a terminal."""
+    """A progress bar on standard error, for more than one batch at a terminal."""
     if length <= BATCH_SIZE or not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -345,7 +351,7 @@ def _result(text: BulkText, outcome: BulkOutcome, done: str) -> Result:
 
 def _notes(text: BulkText, outcome: BulkOutcome) -> Iterator[str]:
     if outcome.gone:
-        yield f"{text.of(outcome.gone)} had moved meanwhile"
+        yield f"Skipped {text.of(outcome.gone)} whose state changed meanwhile."
     for each in outcome.refused:
         yield f"{each.id}: {one_line(str(each.error), REASON_CHARS)}"
     if outcome.failed > len(outcome.refused):
@@ -353,7 +359,7 @@ def _notes(text: BulkText, outcome: BulkOutcome) -> Iterator[str]:
     yield from dict.fromkeys(each.error.hint for each in outcome.refused)
     if outcome.stopped:
         left = text.of(outcome.matched - outcome.looked_at)
-        yield f"Stopped by hand: {left} left as before. The same command goes on."
+        yield f"Interrupted: {left} unchanged. Run the same command to continue."
 
 
 def _failure_fields(failure: BulkFailure) -> dict[str, str]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from enum import StrEnum
 from typing import Any
 
 import click
 from sqlalchemy import bindparam, select, union_all
 
 from bullpen.cli import completion
+from bullpen.cli.errors import UsageError
 from bullpen.cli.options import DURATION, Function, combine_options
 from bullpen.core.errors import UnknownAgent, UnknownMessage
 from bullpen.core.inspect.conversations import count_messages
@@ -17,7 +19,6 @@ from bullpen.core.message import INTERNAL_CHANNELS, PULL_CHANNELS, ErrorKind
 from bullpen.core.models import MESSAGES, RESPONSES
 from bullpen.core.models.base import const
 from bullpen.core.registry import CHANNELS
-from bullpen.core.states import ResponseState
 from bullpen.core.store.scan import Selection
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
@@ -55,8 +56,6 @@ def message_filters(*names: str) -> Callable[[Function], Function]:
     """The options that filter messages by these attributes."""
     return combine_options(*(_MESSAGE_OPTIONS[each] for each in names))
 
-
-RESPONSE_STATES = click.Choice([each.value for each in ResponseState])
 
 _RESPONSE_OPTIONS = {
     "channel": click.option("--channel", metavar="NAME", help="Only responses on this channel."),
@@ -127,6 +126,15 @@ def _channel_exists(tx: Transaction, channel: str) -> bool:
     )
 
 
+def check_delivery_channel(name: str) -> None:
+    """Refuse a channel that delivers nothing to people; `slack-sage` is an account of slack."""
+    known = [*CHANNELS.built_in, *CHANNELS.plugin_names()]
+    if name not in known and name.partition("-")[0] not in known:
+        raise UsageError(
+            describe_unknown("channel", name, known), f"Channels: {', '.join(sorted(known))}."
+        )
+
+
 SELECT_ON_CHANNEL: Statement[tuple[int]] = Statement(
     lambda: union_all(
         *(
@@ -135,6 +143,41 @@ SELECT_ON_CHANNEL: Statement[tuple[int]] = Statement(
         )
     ).limit(const(1))
 )
+
+
+EARLIER_STATES = {
+    "waiting": "pending",
+    "queued": "pending",
+    "running": "processing",
+    "working": "processing",
+    "done": "completed",
+    "finished": "completed",
+    "failed": "dead",
+    "undelivered": "dead",
+    "canceled": "cancelled",
+    "delivered": "acked",
+    "read": "acked",
+}
+"""Other words for states."""
+
+
+class StateType(click.Choice[str]):
+    """A state; the error for another word suggests one and lists them all."""
+
+    name = "state"
+
+    def __init__(self, states: Iterable[StrEnum]) -> None:
+        super().__init__([each.value for each in states])
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The state of this name."""
+        known: Sequence[str] = self.choices
+        if value in known:
+            return value
+        text = describe_unknown("state", value, known)
+        if (meant := EARLIER_STATES.get(value.lower())) in known:
+            text = f"{describe_unknown('state', value)}. Did you mean {meant!r}?"
+        raise UsageError(text, f"States: {', '.join(known)}.")
 
 
 def _time_range(now: int, since: int | None, before: int | None) -> tuple[int | None, int | None]:

@@ -55,7 +55,10 @@ GROUP_ALIASES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "bullpen": {"up": ("start",), "down": ("stop",), "status": ("ps",)},
     "config": {"list": ("ls", "show")},
     "db": {"upgrade": ("migrate",), "check": ("status",)},
-    "heartbeat": {"on": ("enable", "add"), "off": ("disable", "rm")},
+    "heartbeat": {
+        "on": ("enable", "resume", "add"),
+        "off": ("disable", "pause", "remove", "rm"),
+    },
     "key": {"revoke": ("rm", "remove", "delete")},
     "queue": {"drop": ("purge", "rm"), "resume": ("release",)},
     "schedule": {"resume": ("enable",), "pause": ("disable",)},

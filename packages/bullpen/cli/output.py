@@ -7,12 +7,16 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, is_dataclass
+from typing import TYPE_CHECKING
 
 import click
 
 from bullpen.core.clock import DAY, HOUR, MINUTE, SECOND
 from bullpen.core.text import format_count as format_count
 from bullpen.core.text import visible, visible_line
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 class Ansi(str):
@@ -104,7 +108,8 @@ def print_json(document: object) -> None:
 def print_table(rows: Sequence[Sequence[str]], empty: str) -> None:
     """Print a table, whose first row is the heading, or `empty` if it has no other row.
 
-    At a terminal it fits the width; in a pipe each row is one line with whole cells.
+    At a terminal it fits the width: texts are cut, other cells are folded. In a pipe each row is
+    one line with whole cells.
     """
     if len(rows) < 2:
         echo(empty)
@@ -114,9 +119,37 @@ def print_table(rows: Sequence[Sequence[str]], empty: str) -> None:
         _print_plain_table(rows)
 
 
+CUT_COLUMNS = ("TEXT", "TEXT OR ERROR")
+"""Columns that a narrow terminal shows only the beginning of."""
+MIN_TEXT_COLUMNS = 13
+
+
 def _print_rich_table(rows: Sequence[Sequence[str]]) -> None:
-    from rich import box  # imported here: it is slow to load
-    from rich.console import Console
+    from rich.console import Console  # imported here: it is slow to load
+
+    console = Console()
+    table = _rich_table(rows)
+    # Measured without a limit, else the table is as wide as the terminal.
+    options = console.options.update(max_width=10_000)
+    excess = console.measure(table, options=options).maximum - console.width
+    if excess > 0:
+        table = _rich_table(_cut_texts(rows, excess))
+    console.print(table)
+
+
+def _cut_texts(rows: Sequence[Sequence[str]], excess: int) -> Sequence[Sequence[str]]:
+    """The rows with their last column cut, if it has texts, so that others keep their width."""
+    if rows[0][-1] not in CUT_COLUMNS:
+        return rows
+    from rich.cells import cell_len
+
+    widest = max(cell_len(row[-1]) for row in rows)
+    columns = max(widest - excess, MIN_TEXT_COLUMNS)
+    return [(*row[:-1], one_line(row[-1], columns)) for row in rows]
+
+
+def _rich_table(rows: Sequence[Sequence[str]]) -> Table:
+    from rich import box
     from rich.table import Table
     from rich.text import Text
 
@@ -131,7 +164,7 @@ def _print_rich_table(rows: Sequence[Sequence[str]]) -> None:
                 for cell in row
             )
         )
-    Console().print(table)
+    return table
 
 
 def _print_plain_table(rows: Sequence[Sequence[str]]) -> None:

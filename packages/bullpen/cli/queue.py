@@ -1,4 +1,4 @@
-"""bullpen queue: status and lists of messages."""
+"""bullpen queue: counts and lists of messages."""
 
 from __future__ import annotations
 
@@ -9,15 +9,28 @@ from typing import Any
 import click
 
 from bullpen.cli.command import Result, command
-from bullpen.cli.filters import message_filters, parse_filters
+from bullpen.cli.filters import StateType, message_filters, parse_filters
 from bullpen.cli.lazy import LazyGroup
 from bullpen.cli.options import limit_option
-from bullpen.cli.output import format_duration, format_state, one_line
+from bullpen.cli.output import (
+    format_duration,
+    format_state,
+    join,
+    one_line,
+    state_style,
+    style,
+)
 from bullpen.cli.queue_lanes import activity_cells
 from bullpen.core.inspect.messages import MessageRecord, message_scans, newest_messages
 from bullpen.core.inspect.queue import LaneActivity, QueueOverview, queue_overview
 from bullpen.core.maintenance.dead_letters import list_causes
-from bullpen.core.states import LANE_STATES, NEEDS_PERSON_STATES, LaneState, MessageState
+from bullpen.core.states import (
+    LANE_STATES,
+    NEEDS_PERSON_STATES,
+    LaneState,
+    MessageState,
+    ResponseState,
+)
 from bullpen.core.store.scan import BatchCursor
 from bullpen.core.store.transaction import Transaction
 
@@ -37,7 +50,7 @@ from bullpen.core.store.transaction import Transaction
     aliases={"let-go": "resume"},
 )
 def queue() -> None:
-    """Look at the queue, and take messages out of it or put them back.
+    """Inspect the queue, and retry, cancel or resume messages.
 
     \b
     Examples:
@@ -47,16 +60,17 @@ def queue() -> None:
     """
 
 
-CAUSES_HEADING = ("KIND", "DEATHS", "FIRST", "LAST", "ERROR")
+CAUSES_HEADING = ("KIND", "COUNT", "FIRST", "LAST", "ERROR")
 MESSAGES_HEADING = ("MESSAGE", "AGENT", "STATE", "AGE", "TEXT")
-DEAD_HEADING = ("MESSAGE", "AGENT", "KIND", "TRIES", "AGE", "WHY")
-HELD_HEADING = ("MESSAGE", "AGENT", "AGE", "WHY")
-STATUS_HEADING = ("AGENT", "WAITING", "FOR", "RUNS", "WHY NOT")
+DEAD_HEADING = ("MESSAGE", "AGENT", "KIND", "RUNS", "AGE", "ERROR")
+HELD_HEADING = ("MESSAGE", "AGENT", "AGE", "REASON")
+STATUS_HEADING = ("AGENT", "PENDING", "OLDEST", "RUNNING", "REASON")
 TEXT_CHARS = 60
 REASON_CHARS = 160
 
-NO_CAUSES = "Nothing has died of anything yet; deaths are counted every minute while Bullpen runs."
-NO_MESSAGES = 'There is no message like that. Next: bullpen send "hello", or fewer filters.'
+NO_CAUSES = "No failed messages yet."
+NO_MESSAGES = 'No messages match. Next: bullpen send "hello", or fewer filters.'
+MAY_BE_MORE = "There may be more. Use --limit to show more."
 DEAD_NEXT_STEPS = "Next: bullpen queue show ID, bullpen queue retry ID, bullpen queue drop ID"
 HELD_NEXT_STEPS = "Next: bullpen queue show ID, bullpen queue resume ID, bullpen queue cancel ID"
 
@@ -65,9 +79,9 @@ MessageRows = Callable[[Sequence[MessageRecord], int], list[tuple[str, ...]]]
 
 @command(queue, tx="read")
 def status(tx: Transaction) -> Result:
-    """Show how many messages wait, run, are held or dead, and what each agent is at.
+    """Show message counts, and the agents that have messages.
 
-    Agents that have nothing to do are not shown: bullpen queue agents shows all.
+    Idle agents are left out. All agents: bullpen queue agents
 
     \b
     Example:
@@ -78,21 +92,17 @@ def status(tx: Transaction) -> Result:
     counts = _format_counts(overview, tx.now)
     return Result(
         overview,
-        [counts, ""] if lanes else counts,
+        [*counts, ""] if lanes else counts,
         rows=[STATUS_HEADING, *(_lane_row(lane, tx.now) for lane in lanes)] if lanes else None,
         hints=_status_hints(overview, lanes),
     )
 
 
-@command(queue, tx="read")
+@command(queue, tx="read", listing=True)
 @message_filters("agent")
-@click.option(
-    "--state",
-    type=click.Choice([each.value for each in MessageState]),
-    help="Only those in this state.",
-)
+@click.option("--state", type=StateType(MessageState), help="Only in this state.")
 @message_filters("conversation", "channel", "sender", "since", "before")
-@click.option("--archived", is_flag=True, help="Those that were archived after a day as well.")
+@click.option("--archived", is_flag=True, help="Include archived messages.")
 @limit_option()
 def list_(
     tx: Transaction,
@@ -102,11 +112,12 @@ def list_(
     limit: int,
     **filters: Any,  # noqa: ANN401 - the filters
 ) -> Result:
-    """List messages, the newest first.
+    """List messages, newest first.
 
     \b
     Examples:
       bullpen queue list --state pending --agent coder
+      bullpen queue cancel $(bullpen queue list --agent coder -q)
       bullpen queue list --since 2h --sender ann --json
     """
     wanted = None if state is None else MessageState(state)
@@ -116,17 +127,18 @@ def list_(
         [message_fields(each) for each in messages],
         rows=message_rows(messages, tx.now),
         empty=NO_MESSAGES,
-        hints=["There may be more: --limit shows them."] if len(messages) == limit else [],
+        hints=[MAY_BE_MORE] if len(messages) == limit else [],
+        ids=(each.message_id for each in messages),
     )
 
 
-@command(queue, tx="read")
+@command(queue, tx="read", listing=True)
 @message_filters("agent", "kind", "error", "conversation", "since", "before")
 @limit_option()
 def dead(tx: Transaction, /, limit: int, **filters: Any) -> Result:  # noqa: ANN401 - the filters
-    """List the messages that will not be tried again by themselves, and why.
+    """List dead messages and their errors, newest first.
 
-    The latest to die come first. What they died of, counted: bullpen queue causes.
+    A dead message is retried only by hand. Counts by cause: bullpen queue causes
 
     \b
     Examples:
@@ -134,31 +146,31 @@ def dead(tx: Transaction, /, limit: int, **filters: Any) -> Result:  # noqa: ANN
       bullpen queue dead --agent coder --error timeout --since 2h
     """
     return _list_in_state(
-        tx, MessageState.DEAD, filters, limit, dead_rows, "No message is dead.", DEAD_NEXT_STEPS
+        tx, MessageState.DEAD, filters, limit, dead_rows, "No dead messages.", DEAD_NEXT_STEPS
     )
 
 
-@command(queue, tx="read")
+@command(queue, tx="read", listing=True)
 @message_filters("agent", "conversation", "since", "before")
 @limit_option()
 def held(tx: Transaction, /, limit: int, **filters: Any) -> Result:  # noqa: ANN401 - the filters
-    """List the messages that wait for a person, and why.
+    """List messages that are held for a person.
 
     \b
     Example:
       bullpen queue held
     """
-    empty = "No message waits for a person."
+    empty = "No held messages."
     return _list_in_state(tx, MessageState.HELD, filters, limit, held_rows, empty, HELD_NEXT_STEPS)
 
 
-@command(queue, tx="read")
+@command(queue, tx="read", listing=True)
 @limit_option()
 def causes(tx: Transaction, limit: int) -> Result:
-    """Show what messages died of, and how many: the cause of the latest death first.
+    """List causes of dead messages with counts, latest first.
 
-    Errors that differ in numbers and ids alone are one cause. Its deaths are counted for good,
-    whatever became of the messages afterwards.
+    Errors that differ only in numbers and ids are one cause. A message stays counted after a retry
+    or a drop.
 
     \b
     Examples:
@@ -177,7 +189,8 @@ def causes(tx: Transaction, limit: int) -> Result:
         groups,
         rows=[CAUSES_HEADING, *rows],
         empty=NO_CAUSES,
-        hints=['Next: bullpen queue retry --error "A PART OF IT" --dry-run'] if groups else [],
+        hints=['Next: bullpen queue retry --error "PART OF THE ERROR" --dry-run'] if groups else [],
+        ids=(each.fingerprint for each in groups),
     )
 
 
@@ -197,7 +210,7 @@ def held_rows(messages: Sequence[MessageRecord], now: int) -> list[tuple[str, ..
 
 
 def message_fields(message: MessageRecord) -> dict[str, object]:
-    """The message for a JSON document; of a dead or held one also why and since when."""
+    """The message for a JSON document; for a dead or held one with reason and time."""
     fields = asdict(message)
     if message.status in NEEDS_PERSON_STATES:
         fields |= {"why": message.last_error or "", "since": message.updated_at}
@@ -205,7 +218,7 @@ def message_fields(message: MessageRecord) -> dict[str, object]:
 
 
 def count_attempts(message: MessageRecord) -> int:
-    """How many runs of it failed."""
+    """The number of its failed runs."""
     return message.retry_count + message.crash_count
 
 
@@ -224,14 +237,20 @@ def _list_in_state(
     if count == limit:
         count = BatchCursor(message_scans(tx, (state,), selection), selection).count(tx)
     if any(value is not None for value in filters.values()):
-        empty = f"{empty[:-1]} like that."
+        empty = f"{empty[:-1]} match."
     hints = []
     if count > len(messages):
-        hints.append(f"These are {len(messages)} of {count}: --limit shows more.")
+        hints.append(f"Showing {len(messages)} of {count}. Use --limit to show more.")
     if messages:
         hints.append(next_steps)
     document = [message_fields(each) for each in messages]
-    return Result(document, rows=rows(messages, tx.now), empty=empty, hints=hints)
+    return Result(
+        document,
+        rows=rows(messages, tx.now),
+        empty=empty,
+        hints=hints,
+        ids=(each.message_id for each in messages),
+    )
 
 
 def _message_row(message: MessageRecord, now: int) -> tuple[str, ...]:
@@ -254,21 +273,25 @@ def _held_row(message: MessageRecord, now: int) -> tuple[str, ...]:
     return message.message_id, message.agent, age, reason
 
 
-def _format_counts(overview: QueueOverview, now: int) -> str:
+def _format_counts(overview: QueueOverview, now: int) -> Iterator[str]:
     since = overview.oldest_waiting_since
-    oldest = "" if since is None else f" (for {format_duration(now - since)} at the most)"
-    lost = [
-        f"  {name} {count}"
-        for name, count in (
-            ("undelivered", overview.undelivered),
-            ("unknown", overview.unknown),
-        )
-        if count
-    ]
-    return (
-        f"pending {overview.pending}{oldest}  processing {overview.processing}  "
-        f"held {overview.held}  dead {overview.dead}  outgoing {overview.outgoing}{''.join(lost)}"
+    oldest = "" if since is None else f" (oldest {format_duration(now - since)})"
+    yield join(
+        *("Messages:  ", f"{overview.pending} pending{oldest}"),
+        *(", ", _format_count(overview.processing, MessageState.PROCESSING)),
+        *(", ", _format_count(overview.held, MessageState.HELD)),
+        *(", ", _format_count(overview.dead, MessageState.DEAD)),
     )
+    yield join(
+        *("Responses: ", f"{overview.outgoing} pending"),
+        *(", ", _format_count(overview.undelivered, ResponseState.DEAD)),
+        *(", ", _format_count(overview.unknown, ResponseState.UNKNOWN)),
+    )
+
+
+def _format_count(count: int, state: MessageState | ResponseState) -> str:
+    """A count with its state, which has its colour if there is one of it."""
+    return style(f"{count} {state}", fg=state_style(state)) if count else f"{count} {state}"
 
 
 def _has_work(lane: LaneActivity) -> bool:
@@ -283,18 +306,18 @@ def _lane_row(lane: LaneActivity, now: int) -> tuple[str, ...]:
 def _status_hints(overview: QueueOverview, lanes: list[LaneActivity]) -> Iterator[str]:
     """The next steps for a person."""
     if not overview.processors and any(lane.pending and not lane.outside for lane in lanes):
-        yield "No processor runs: bullpen up"
+        yield "No processor is running. Next: bullpen up"
     if overview.hold is not None:
-        yield f"Nothing goes out to people: {overview.hold.reason}"
+        yield f"Responses are on hold: {overview.hold.reason}"
     if overview.dead:
         yield "Dead messages: bullpen queue dead"
     if overview.held:
         yield "Held messages: bullpen queue held"
     if overview.undelivered or overview.unknown:
         yield (
-            "Answers that did not get there, or perhaps: "
+            "Responses that were not or may not have been delivered: "
             "bullpen response list --state dead --state unknown"
         )
     closed = [lane.agent for lane in lanes if LANE_STATES[LaneState(lane.state)].needs_person]
     if closed:
-        yield f"Paused or draining: bullpen queue resume {' '.join(closed)}"
+        yield f"Paused or draining agents: bullpen agent resume {' '.join(closed)}"

@@ -23,7 +23,8 @@ from bullpen.cli.bulk import (
     run_by_ids,
 )
 from bullpen.cli.command import Result, command, read_transaction, write_transaction
-from bullpen.cli.filters import message_filters
+from bullpen.cli.errors import UsageError
+from bullpen.cli.filters import check_filters, message_filters
 from bullpen.cli.options import dry_run
 from bullpen.cli.output import confirm
 from bullpen.cli.queue import dead_rows, message_rows
@@ -43,44 +44,41 @@ from bullpen.core.queue.manage import cancel as cancel_message
 from bullpen.core.queue.manage import drop as drop_message
 from bullpen.core.queue.manage import resume as resume_message
 from bullpen.core.queue.manage import retry as retry_message
-from bullpen.core.roster.agents import find_agent
+from bullpen.core.roster.agents import find_agent, list_agents
 from bullpen.core.settings import Settings
 from bullpen.core.states import UNANSWERED_STATES, MessageState
 from bullpen.core.store.scan import RowRef, Selection
 from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import describe_unknown
 
-# What waits before what runs: nothing begins in the place of what was ended.
+# Pending before processing: no pending message starts in place of a cancelled one.
 OPEN_STATES = (MessageState.HELD, MessageState.PENDING, MessageState.PROCESSING)
 FILTERS = ("agent", "error", "kind", "conversation", "channel", "sender", "since", "before")
-STATE_HELP = "Filters choose of those in this state; of the dead, if not said."
+STATE_HELP = "Select messages in this state; repeatable."
 
 RETRY_TEXT = BulkText(
     noun="message",
     verb="Retry",
-    done="wait again",
-    done_one="waits again",
-    none="There is no message like that. Next: bullpen queue dead",
+    done="Retried",
+    none="No messages match. Next: bullpen queue dead",
 )
 DROP_TEXT = BulkText(
     noun="message",
-    verb="Delete for good",
-    done="are deleted",
-    done_one="is deleted",
-    none="There is no message like that. Next: bullpen queue dead",
+    verb="Delete",
+    done="Deleted",
+    none="No messages match. Next: bullpen queue dead",
 )
 CANCEL_TEXT = BulkText(
     noun="message",
     verb="Cancel",
-    done="are cancelled",
-    done_one="is cancelled",
-    none="There is no message like that which waits, runs or is held. Next: bullpen queue status",
+    done="Cancelled",
+    none="No pending, processing or held messages match. Next: bullpen queue status",
 )
 RESUME_TEXT = BulkText(
     noun="message",
     verb="Resume",
-    done="are resumed",
-    done_one="is resumed",
-    none="Nothing of it is held. Next: bullpen queue held",
+    done="Resumed",
+    none="No held messages match. Next: bullpen queue held",
 )
 
 MessageVerb = BulkVerb[MessageState, MessageRecord]
@@ -128,15 +126,16 @@ message_ids_argument = click.argument(
 )
 
 
-@command(people_only="try messages again")
+@command(people_only="retry messages")
 @message_ids_argument
 @message_filters(*FILTERS)
-@bulk_options(UNANSWERED_STATES, STATE_HELP)
+@bulk_options(UNANSWERED_STATES, STATE_HELP, default="dead")
 def retry(settings: Settings, /, **options: Any) -> Result:  # noqa: ANN401 - ids and filters
-    """Try messages again that are dead, cancelled or expired.
+    """Retry dead, cancelled or expired messages.
 
-    Each takes its old place, its failures forgotten and its deadline lifted. Name them, or choose
-    them by filters: then the dead are meant, and the times are those of their deaths.
+    A message returns to its old place in the queue, without its failures and its deadline. Give
+    ids, or select messages by filters. Filters select dead messages unless --state is given, and
+    --since and --before refer to the time of the last failure.
 
     \b
     Examples:
@@ -150,12 +149,13 @@ def retry(settings: Settings, /, **options: Any) -> Result:  # noqa: ANN401 - id
 @command(people_only="delete messages")
 @message_ids_argument
 @message_filters(*FILTERS)
-@bulk_options(UNANSWERED_STATES, STATE_HELP)
+@bulk_options(UNANSWERED_STATES, STATE_HELP, default="dead")
 def drop(settings: Settings, /, **options: Any) -> Result:  # noqa: ANN401 - ids and filters
-    """Delete messages for good that are dead, cancelled or expired.
+    """Delete dead, cancelled or expired messages.
 
-    Name them, or choose them by filters: then the dead are meant, and the times are those of their
-    deaths. What the record has of them stays: runs, events, history.
+    Give ids, or select messages by filters. Filters select dead messages unless --state is given,
+    and --since and --before refer to the time of the last failure. Runs, events and history of a
+    deleted message are kept.
 
     \b
     Examples:
@@ -170,18 +170,24 @@ def drop(settings: Settings, /, **options: Any) -> Result:  # noqa: ANN401 - ids
     "named", nargs=-1, metavar="[MESSAGE_ID]...", shell_complete=completion.open_messages
 )
 @message_filters("agent", "conversation", "channel", "sender", "since", "before")
-@click.option("--reason", default="cancelled", show_default=True, help="Why, for people.")
-@bulk_options(OPEN_STATES, "Filters choose of those in this state; of all three, if not said.")
+@click.option(
+    "--reason",
+    metavar="TEXT",
+    default="cancelled",
+    show_default=True,
+    help="Reason that is shown.",
+)
+@bulk_options(OPEN_STATES, STATE_HELP, default="all three")
 def cancel(
     settings: Settings,
     /,
     reason: str,
     **options: Any,  # noqa: ANN401 - ids and filters
 ) -> Result:
-    """End messages that wait, run or are held; a run of one is ended with it.
+    """Cancel pending, processing or held messages.
 
-    Name them, or choose them by filters, of which a whole conversation is one. They can be tried
-    again.
+    The run of a processing message is stopped. Give ids, or select messages by filters. Cancelled
+    messages can be retried.
 
     \b
     Examples:
@@ -216,8 +222,9 @@ def _whole_conversation(selection: BulkSelection) -> str | None:
 def _cancel_conversation(
     settings: Settings, conversation: str, reason: str, *, sure: bool
 ) -> Result:
-    """Cancel all of it in one transaction: nothing of it can hand on meanwhile."""
+    """Cancel all of it in one transaction, so that none of its agents can hand off meanwhile."""
     with read_transaction(settings) as tx:
+        check_filters(tx, conversation=conversation)
         by_state = count_messages(tx, conversation).by_state
     matched = sum(by_state.get(state.value, 0) for state in OPEN_STATES)
     if matched:
@@ -227,7 +234,7 @@ def _cancel_conversation(
         done = cancel_conversation(tx, conversation, reason)
     return Result(
         {"dry_run": False, "matched": matched, "done": done, "conversation": conversation},
-        f"{CANCEL_TEXT.done_text(done)}, all of {conversation}" if done else CANCEL_TEXT.none,
+        f"{CANCEL_TEXT.done_text(done)} of {conversation}." if done else CANCEL_TEXT.none,
     )
 
 
@@ -239,7 +246,7 @@ def _cancel_conversation(
     "--conversation",
     metavar="ID",
     shell_complete=completion.conversation_ids,
-    help="All held messages of this conversation.",
+    help="Resume all held messages of this conversation.",
 )
 @all_option
 @dry_run
@@ -250,22 +257,21 @@ def resume(
     everybody: bool,
     dry_run: bool,
 ) -> Result:
-    """Resume held messages, or agents that are paused or draining.
+    """Resume held messages, or paused or draining agents.
 
-    An id is looked up among the messages first, then among the agents. Messages and agents cannot
-    be mixed in one command.
+    An id is looked up among messages first, then among agents. One command takes either messages
+    or agents. For agents, `bullpen agent resume` is the same.
 
     \b
     Examples:
       bullpen queue resume internal_a1b2c3d4
       bullpen queue resume --conversation cli_a1b2c3d4
       bullpen queue resume coder
-      bullpen queue resume --all
     """
     if [bool(ids), conversation is not None, everybody].count(True) != 1:
-        raise click.UsageError(
-            "Give messages' ids, agents' ids, --conversation or --all.\n"
-            "What can be resumed: bullpen queue held, bullpen queue agents"
+        raise UsageError(
+            "give ids of messages, ids of agents, --conversation or --all",
+            "List held messages: bullpen queue held. List agents: bullpen queue agents",
         )
     if conversation is not None:
         return _resume_conversation(settings, conversation, dry_run=dry_run)
@@ -276,18 +282,21 @@ def resume(
 
 
 def _are_messages(settings: Settings, ids: tuple[str, ...]) -> bool:
-    """Whether these are ids of messages; False if they are ids of agents."""
+    """Whether these are ids of messages, not of agents."""
     with read_transaction(settings) as tx:
         agents = [each for each in ids if not _is_message(tx, each)]
         for each in agents:
             if find_agent(tx, each) is None:
+                known = [agent.id for agent in list_agents(tx)]
                 raise NotFound(
-                    f"there is no message and no agent {each[:60]!r}",
-                    hint="`bullpen queue held` and `bullpen queue agents` show what there is.",
+                    describe_unknown("message or agent", each, known),
+                    hint="List held messages: bullpen queue held. "
+                    "List agents: bullpen queue agents",
                 )
     if agents and len(agents) < len(ids):
-        raise click.UsageError(
-            f"{', '.join(agents)}: give the ids of messages or of agents, not of both."
+        raise UsageError(
+            "give ids of messages or of agents, not both",
+            f"These are agents: {', '.join(agents)}.",
         )
     return not agents
 
@@ -301,8 +310,9 @@ def _is_message(tx: Transaction, message_id: str) -> bool:
 
 
 def _resume_conversation(settings: Settings, conversation: str, *, dry_run: bool) -> Result:
-    if dry_run:
-        with read_transaction(settings) as tx:
+    with read_transaction(settings) as tx:
+        check_filters(tx, conversation=conversation)
+        if dry_run:
             count = count_messages(tx, conversation).by_state.get(MessageState.HELD.value, 0)
             selection = Selection(conversation=conversation)
             held = newest_messages(tx, selection, MessageState.HELD, MAX_ROWS_SHOWN)
@@ -311,5 +321,5 @@ def _resume_conversation(settings: Settings, conversation: str, *, dry_run: bool
         done = resume_conversation(tx, conversation)
     return Result(
         {"done": done, "conversation": conversation},
-        f"{RESUME_TEXT.done_text(done)}, all of {conversation}" if done else RESUME_TEXT.none,
+        f"{RESUME_TEXT.done_text(done)} of {conversation}." if done else RESUME_TEXT.none,
     )

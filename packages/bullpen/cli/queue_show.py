@@ -1,4 +1,4 @@
-"""bullpen queue show: one message in full, and why it waits."""
+"""bullpen queue show: one message in full, with the reason of its state."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ import click
 
 from bullpen.cli import completion
 from bullpen.cli.command import Result, command
-from bullpen.cli.output import echo, format_duration, one_line, print_table
+from bullpen.cli.output import (
+    echo,
+    format_count,
+    format_duration,
+    format_state,
+    one_line,
+    print_table,
+)
 from bullpen.cli.queue import count_attempts
 from bullpen.core.clock import SECOND, format_time, owner_zone_name
 from bullpen.core.inspect.lanes import LaneRecord
@@ -19,23 +26,25 @@ from bullpen.core.inspect.messages import MessageRecord
 from bullpen.core.inspect.responses import ResponseRecord
 from bullpen.core.models.base import decode_texts
 from bullpen.core.queue.attempts import Attempt
-from bullpen.core.states import LANE_STATES, LaneState, MessageState
+from bullpen.core.states import LANE_STATES, NO_REASON, LaneState, MessageState
 from bullpen.core.store.transaction import Transaction
 
-RUNS_HEADING = ("BEGAN", "TOOK", "OUTCOME", "WITH", "COST", "ERROR")
-ANSWERS_HEADING = ("ANSWER", "TO", "STATE", "TEXT")
+RUNS_HEADING = ("STARTED", "TOOK", "OUTCOME", "PROVIDER", "COST", "ERROR")
+ANSWERS_HEADING = ("RESPONSE", "TO", "STATE", "TEXT")
 ERROR_CHARS = 300
 TEXT_CHARS = 100
 SENDER_CHARS = 200
 
 CANCELLED_BY_HAND = "cancelled"
-"""The reason of a cancellation for which no reason was given."""
+"""The reason that a cancellation has by default."""
 
 
 @command(tx="read")
 @click.argument("message_id", shell_complete=completion.messages)
 def show(tx: Transaction, message_id: str) -> Result:
-    """Show one message, archived or not: its text, why it stands as it stands, runs and answers.
+    """Show a message with its state, runs and responses.
+
+    Archived messages are found too.
 
     \b
     Example:
@@ -62,36 +71,34 @@ def _print_detail(detail: MessageDetail, reason: str, zone: str, now: int) -> No
         print_table([RUNS_HEADING, *(_run_row(each, now) for each in detail.runs)], "")
         cost = sum(each.cost for each in detail.runs)
         if len(detail.runs) > 1 and cost:
-            echo(f"{len(detail.runs)} runs, ${cost:.4f} in all")
+            echo(f"{len(detail.runs)} runs, ${cost:.4f} in total")
     if detail.answers:
         echo()
         print_table([ANSWERS_HEADING, *map(_answer_row, detail.answers)], "")
 
 
 def explain_message(detail: MessageDetail, now: int) -> str:
-    """Why the message is in its state, in a sentence."""
+    """The state of the message with its reason, in a sentence."""
     message = detail.message
     since = format_duration(now - message.updated_at)
-    why = message.last_error or "nobody said why"
+    reason = message.last_error or NO_REASON
     match MessageState(message.status):
         case MessageState.PENDING:
             return _explain_pending(detail, now)
         case MessageState.PROCESSING:
             return _explain_processing(detail, now)
         case MessageState.HELD:
-            return f"It waits for a person, for {since}: {why}"
+            return f"Held for {since}: {reason}"
         case MessageState.DEAD:
             kind = message.error_kind or "unknown"
-            return (
-                f"It is dead for {since}, {_format_after(count_attempts(message))} ({kind}): {why}"
-            )
+            failed = _format_failed(count_attempts(message))
+            return f"Dead for {since}, {failed} ({kind}): {reason}"
         case MessageState.CANCELLED:
-            reason = "" if why == CANCELLED_BY_HAND else f": {why}"
-            return f"It was cancelled {since} ago{reason}"
+            return f"Cancelled {since} ago{'' if reason == CANCELLED_BY_HAND else f': {reason}'}"
         case MessageState.EXPIRED:
-            return f"Nobody had begun it by its deadline, {since} ago."
+            return f"Expired {since} ago: no run started before the deadline."
         case MessageState.COMPLETED:
-            return f"It was done {since} ago{_format_batch(detail)}."
+            return f"Completed {since} ago{_format_batch(detail)}."
         case never:
             assert_never(never)
 
@@ -110,7 +117,7 @@ def next_steps(detail: MessageDetail) -> list[str]:
         case MessageState.PENDING | MessageState.PROCESSING:
             steps.append(f"bullpen queue cancel {id_}")
             if _is_paused(detail.lane):
-                steps.insert(0, f"bullpen queue resume {message.agent}")
+                steps.insert(0, f"bullpen agent resume {message.agent}")
             if not detail.attended:
                 steps.insert(0, "bullpen up")
         case MessageState.COMPLETED:
@@ -124,36 +131,36 @@ def _explain_pending(detail: MessageDetail, now: int) -> str:
     message, lane = detail.message, detail.lane
     agent = f"@{message.agent}"
     if lane is not None and not LANE_STATES[LaneState(lane.state)].claimable:
-        return f"It waits, for {agent} is {lane.state}: {lane.reason or 'nobody said why'}"
+        return f"Pending: {agent} is {lane.state} ({lane.reason or NO_REASON})."
     if not detail.ready and message.available_at > now:
-        until = f"It waits {format_duration(message.available_at - now)} more"
-        if count_attempts(message):
-            return f"{until}, {_format_after(count_attempts(message))}: {message.last_error}"
-        return f"{until}: it was sent with a delay."
+        wait = format_duration(message.available_at - now)
+        if failed := count_attempts(message):
+            return f"Pending: retried in {wait}, {_format_failed(failed)}: {message.last_error}"
+        return f"Pending: delayed for another {wait}."
     if lane is not None and lane.not_before is not None and lane.not_before > now:
         wait = format_duration(lane.not_before - now)
-        return f"It waits: the provider asked {agent} to wait {wait}."
+        return f"Pending: rate limit of the provider of {agent}, for another {wait}."
     before = _format_before(detail.before_it)
     if lane is not None and lane.processing:
-        return f"It waits, {before}: {agent} has been at something else {_format_since(lane, now)}."
+        return (
+            f"Pending, {before}: {agent} is processing another message {_format_since(lane, now)}."
+        )
     if not detail.attended:
-        return f"It waits, {before}: no processor runs."
+        return f"Pending, {before}: no processor is running."
     if lane is not None and lane.outside:
-        return f"It waits, {before}, for a worker outside of Bullpen to take it up."
-    return f"It waits to be taken up, {before}."
+        return f"Pending, {before}: waiting for an HTTP worker."
+    return f"Pending, {before}."
 
 
 def _explain_processing(detail: MessageDetail, now: int) -> str:
     lane = detail.lane
     if lane is None or lane.lease_expires_at is None:
-        return "It runs."
+        return "Processing."
     if lane.lease_expires_at < now:
-        silent = format_duration(now - lane.lease_expires_at)
-        return (
-            f"Its worker {lane.claimed_by} was not heard of for {silent}: "
-            f"{'it is taken up again soon.' if detail.attended else 'and no processor runs.'}"
-        )
-    return f"It runs {_format_since(lane, now)}, by {lane.claimed_by}."
+        expired = format_duration(now - lane.lease_expires_at)
+        then = "It will be retried." if detail.attended else "No processor is running."
+        return f"Processing by {lane.claimed_by}, whose lease expired {expired} ago. {then}"
+    return f"Processing {_format_since(lane, now)} by {lane.claimed_by}."
 
 
 def _format_since(lane: LaneRecord, now: int) -> str:
@@ -162,16 +169,16 @@ def _format_since(lane: LaneRecord, now: int) -> str:
 
 def _format_before(count: int) -> str:
     if count == 0:
-        return "as the next"
+        return "next in line"
     return f"{count} or more before it" if count == MAX_RUNS else f"{count} before it"
 
 
-def _format_after(count: int) -> str:
-    return {0: "before any run of it", 1: "after a run"}.get(count, f"after {count} runs")
+def _format_failed(count: int) -> str:
+    return f"after {format_count(count, 'failed run')}" if count else "without a run"
 
 
 def _format_batch(detail: MessageDetail) -> str:
-    return "" if detail.ran_with is None else f", by the run of {detail.ran_with}"
+    return "" if detail.ran_with is None else f" by the run of {detail.ran_with}"
 
 
 def _is_paused(lane: LaneRecord | None) -> bool:
@@ -186,16 +193,16 @@ def _fields(message: MessageRecord, archived: bool, zone: str) -> list[tuple[str
     return [
         ("message", message.message_id),
         ("state", f"{message.status}, archived" if archived else message.status),
-        ("for", f"@{message.agent}"),
+        ("agent", f"@{message.agent}"),
         ("from", one_line(f"{who}{person} on {message.channel}", SENDER_CHARS)),
         ("conversation", "" if begun else message.conversation_id),
         ("answers", message.parent_id or ""),
         ("team", message.team_id or ""),
-        ("written", format_time(message.created_at, zone)),
+        ("created", format_time(message.created_at, zone)),
         ("changed", format_time(message.updated_at, zone)),
         ("due", format_time(message.available_at, zone) if _is_delayed(message) else ""),
         ("deadline", format_time(message.deadline, zone) if message.deadline else ""),
-        ("failed", f"{tried} times" if tried > 1 else "once" if tried else ""),
+        ("failed runs", str(tried) if tried else ""),
         ("files", ", ".join(decode_texts(message.files))),
     ]
 
@@ -223,4 +230,4 @@ def _format_took(milliseconds: int) -> str:
 
 def _answer_row(answer: ResponseRecord) -> tuple[str, ...]:
     to = one_line(f"{answer.channel}:{answer.sender_id or answer.sender}", TEXT_CHARS)
-    return str(answer.id), to, answer.status, one_line(answer.message, TEXT_CHARS)
+    return str(answer.id), to, format_state(answer.status), one_line(answer.message, TEXT_CHARS)

@@ -19,17 +19,17 @@ from bullpen.cli.command import (
     read_transaction,
     write_transaction,
 )
-from bullpen.cli.filters import parse_filters, response_filters
+from bullpen.cli.filters import StateType, check_delivery_channel, parse_filters, response_filters
 from bullpen.cli.lazy import LazyGroup
 from bullpen.cli.options import MAX_LIMIT, limit_option
-from bullpen.cli.output import echo, format_duration, format_state, one_line
+from bullpen.cli.output import echo, format_count, format_duration, format_state, one_line
 from bullpen.core.answers.attachments import RefusedFile, resolve_allowed
 from bullpen.core.clock import format_time, owner_zone_name
 from bullpen.core.errors import BadText, IllegalMove
 from bullpen.core.file_records import is_used_in
 from bullpen.core.inspect.responses import (
     ResponseRecord,
-    get_response,
+    find_response,
     list_deliverable,
     newest_responses,
 )
@@ -41,32 +41,35 @@ from bullpen.core.outbox.write import send_to_person
 from bullpen.core.queue.reach import Run, require_recipient
 from bullpen.core.roster.agents import allowed_roots, files_root, get_agent
 from bullpen.core.settings import Settings
-from bullpen.core.states import UNDELIVERED_STATES, ResponseState
+from bullpen.core.states import NO_REASON, UNDELIVERED_STATES, ResponseState
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import visible
 from bullpen.core.workspace.safe_files import Root
 
 CLI = "cli"
-"""The channel of the command line; the owner's notices go there unless the settings say else."""
+"""The channel of the command line, and the default channel of notices to the owner."""
 
-HEADING = ("RESPONSE", "AGE", "FROM", "TO", "STATE", "TEXT", "WHY")
-TEXT_CHARS = 60
-REASON_CHARS = 100
+HEADING = ("RESPONSE", "AGE", "FROM", "TO", "STATE", "TEXT OR ERROR")
+TEXT_CHARS = 100
+RECIPIENT_CHARS = 40
 QUESTION_CHARS = 200
 
-NO_RESPONSES = "There is none like that. Next: fewer filters, or --archived."
+NO_RESPONSES = "No responses match. Next: fewer filters, or --archived."
 LOST_NEXT_STEPS = "Next: bullpen response show ID, bullpen response retry ID"
 
 
 @click.group(
     cls=LazyGroup,
     modules={
+        "ack": "bullpen.cli.response_bulk:ack",
         "drop": "bullpen.cli.response_bulk:drop",
         "retry": "bullpen.cli.response_bulk:retry",
     },
 )
 def response() -> None:
-    """Read what agents wrote to you, look at what goes out, write to people.
+    """Read, list, retry and send responses to people.
+
+    A response has a number, and the id of the message that it answers. Commands take both.
 
     \b
     Examples:
@@ -76,16 +79,16 @@ def response() -> None:
     """
 
 
-@command(response, tx="read")
+@command(response, tx="read", listing=True)
 @response_filters("channel", "agent", "sender", "error", "since", "before")
 @click.option(
     "--state",
     "states",
-    type=click.Choice([each.value for each in ResponseState]),
+    type=StateType(ResponseState),
     multiple=True,
-    help="Only those in this state, or in these.",
+    help="Only in this state; repeatable.",
 )
-@click.option("--archived", is_flag=True, help="Those that were archived after a day as well.")
+@click.option("--archived", is_flag=True, help="Include archived responses.")
 @limit_option()
 def list_(
     tx: Transaction,
@@ -95,7 +98,9 @@ def list_(
     limit: int,
     **filters: Any,  # noqa: ANN401 - the filters
 ) -> Result:
-    """List what goes out and what went out within the last day, the newest first.
+    """List responses, newest first.
+
+    Delivered responses are archived after a day.
 
     \b
     Examples:
@@ -107,25 +112,31 @@ def list_(
     responses = newest_responses(tx, selection, wanted, limit, archived=archived)
     hints = []
     if len(responses) == limit:
-        hints.append("There may be more: --limit shows them.")
+        hints.append("There may be more. Use --limit to show more.")
     if any(each.status in UNDELIVERED_STATES for each in responses):
         hints.append(LOST_NEXT_STEPS)
-    return Result(responses, rows=response_rows(responses, tx.now), empty=NO_RESPONSES, hints=hints)
+    return Result(
+        responses,
+        rows=response_rows(responses, tx.now),
+        empty=NO_RESPONSES,
+        hints=hints,
+        ids=(str(each.id) for each in responses),
+    )
 
 
-@command(response, people_only="read what is for people")
+@command(response, people_only="read responses")
 @click.option(
     "--channel",
     type=click.Choice(sorted(PULL_CHANNELS)),
     default=CLI,
     show_default=True,
-    help="Where it lies until somebody reads it.",
+    help="Channel to read.",
 )
 def read(settings: Settings, channel: str) -> None:
-    """Show what waits to be read, the oldest first; afterwards it has been read.
+    """Print your unread responses, oldest first, and ack them.
 
-    It is what came to you unasked, or after you had stopped waiting: notices of Bullpen's, answers
-    of schedules, what heartbeats had to say.
+    Unread responses are answers that you did not wait for, answers to schedules and heartbeats, and
+    notices of Bullpen.
 
     \b
     Example:
@@ -135,27 +146,29 @@ def read(settings: Settings, channel: str) -> None:
         responses = list_deliverable(tx, channel, 0, MAX_LIMIT)
     zone = owner_zone_name(settings)
     lines = (_read_line(each, zone) for each in responses)
-    shown = Result(responses, lines if responses else "There is nothing that you have not read.")
+    shown = Result(responses, lines if responses else "No unread responses.")
     shown.print(json_requested())  # before they count as read
     with write_transaction(settings) as tx:
         for each in responses:
-            with suppress(IllegalMove):  # another reader was quicker
+            with suppress(IllegalMove):  # another reader was faster
                 ack_response(tx, each.id)
     if len(responses) == MAX_LIMIT:
-        echo("There is more. Next: bullpen response read", err=True)
+        echo("There are more. Next: bullpen response read", err=True)
 
 
 @command(response, in_runs=True)
 @click.argument("text")
-@click.option("--channel", required=True, help="Where the person is.")
-@click.option("--to", "sender_id", required=True, help="The person's id on that channel.")
-@click.option("--file", "files", multiple=True, help="A file that goes along.")
+@click.option("--channel", metavar="NAME", required=True, help="Channel of the person.")
+@click.option(
+    "--to", "sender_id", metavar="ID", required=True, help="Id of the person on that channel."
+)
+@click.option("--file", "files", metavar="PATH", multiple=True, help="File to attach; repeatable.")
 def send(
     settings: Settings, text: str, channel: str, sender_id: str, files: tuple[str, ...]
 ) -> Result:
-    """Send a person a message that answers nothing.
+    """Send TEXT to a person.
 
-    In its run an agent may write to people who wrote to it.
+    In its run, an agent may write only to people who wrote to it.
 
     \b
     Example:
@@ -163,6 +176,7 @@ def send(
     """
     run = acting_run()
     agent = "" if run is None else run.agent
+    check_delivery_channel(channel)
     with write_transaction(settings) as tx:
         if run is not None:
             require_recipient(tx, run, channel, sender_id)
@@ -174,19 +188,25 @@ def send(
             sender_id=sender_id,
             agent=agent,
         )
-    return Result({"message_id": message_id}, f"{message_id} is on its way")
+        number = find_response(tx, message_id).id
+    return Result(
+        {"message_id": message_id, "response": number},
+        f"Enqueued response {number} to {channel}:{sender_id}. "
+        f"Next: bullpen response show {number}",
+    )
 
 
 @command(response, tx="read")
 @click.argument("response_id", shell_complete=completion.responses)
 def show(tx: Transaction, response_id: str) -> Result:
-    """Show one response, archived or not: its text, and how far it came on its way.
+    """Show a response with its text and delivery state.
 
     \b
-    Example:
+    Examples:
       bullpen response show 12
+      bullpen response show proactive_a1b2c3d4
     """
-    record, now = get_response(tx, response_id), tx.now
+    record, now = find_response(tx, response_id), tx.now
     reason, steps = explain_response(record, find_hold(tx), now), next_steps(record)
     return Result(
         {**asdict(record), "why": reason, "next": steps},
@@ -198,7 +218,7 @@ def show(tx: Transaction, response_id: str) -> Result:
 def _check_files(
     tx: Transaction, files: Sequence[str], run: Run | None, channel: str, sender_id: str
 ) -> tuple[str, ...]:
-    """The real paths of the files; a run sends its agent's own, and what the person has part in."""
+    """The real paths of the files; a run may send its agent's and the conversation's files."""
     settings, place = tx.settings, reply_place(channel, sender_id, sender_id, None)
     roots: Sequence[Root] = (files_root(settings),)
     conversations: Sequence[str] = ("",)
@@ -225,21 +245,21 @@ def response_rows(responses: Sequence[ResponseRecord], now: int) -> list[tuple[s
 
 
 def explain_response(record: ResponseRecord, hold: Hold | None, now: int) -> str:
-    """Why the response is in its state, in a sentence."""
-    why = record.last_error or "nobody said why"
+    """The state of the response with its reason, in a sentence."""
+    reason = record.last_error or NO_REASON
     match ResponseState(record.status):
         case ResponseState.PENDING:
             return _explain_pending(record, hold, now)
         case ResponseState.ACKED:
             return (
-                "It got there."
+                "Delivered."
                 if record.channel not in PULL_CHANNELS
-                else "It was read, or its day is over."
+                else "Delivered (read, or auto-acked after a day)."
             )
         case ResponseState.DEAD:
-            return f"It is not delivered any more: {why}"
+            return f"Not delivered: {reason}"
         case ResponseState.UNKNOWN:
-            return f"It was sent, and nobody knows whether it got there: {why}"
+            return f"Sent, but the channel did not confirm the delivery: {reason}"
         case never:
             assert_never(never)
 
@@ -256,7 +276,7 @@ def next_steps(record: ResponseRecord) -> list[str]:
             return [f"bullpen response retry {record.id}"]
         case ResponseState.UNKNOWN:
             return [
-                f"bullpen response retry {record.id} (it may arrive twice)",
+                f"bullpen response retry {record.id} (may be delivered twice)",
                 f"bullpen response drop {record.id}",
             ]
         case ResponseState.ACKED:
@@ -267,17 +287,17 @@ def next_steps(record: ResponseRecord) -> list[str]:
 
 def _explain_pending(record: ResponseRecord, hold: Hold | None, now: int) -> str:
     if record.channel in PULL_CHANNELS:
-        return "It waits to be read."
+        return "Not read yet."
     if hold is not None:
-        return f"It waits, for nothing goes out: {hold.reason}"
+        return f"On hold: {hold.reason}"
     tried = ""
     if record.delivery_attempts:
-        times = "once" if record.delivery_attempts == 1 else f"{record.delivery_attempts} times"
-        tried = f" It was tried {times}: {record.last_error or 'nobody said why'}"
+        attempts = format_count(record.delivery_attempts, "failed attempt")
+        tried = f" {attempts}: {record.last_error or NO_REASON}"
     if record.available_at > now:
         wait = format_duration(record.available_at - now)
-        return f"It is on its way, or tried again in {wait}.{tried}"
-    return f"It waits for the client of {record.channel} to take it.{tried}"
+        return f"Being sent, or retried in {wait}.{tried}"
+    return f"Waiting for the {record.channel} client.{tried}"
 
 
 def _lines(record: ResponseRecord, reason: str, zone: str) -> Iterator[str]:
@@ -288,12 +308,15 @@ def _lines(record: ResponseRecord, reason: str, zone: str) -> Iterator[str]:
         ("from", _author(record)),
         ("to", _recipient(record)),
         ("answers", one_line(f"{record.message_id} {record.original_message}", QUESTION_CHARS)),
-        ("said", format_time(record.created_at, zone)),
-        ("arrived", "" if record.acked_at is None else format_time(record.acked_at, zone)),
+        ("created", format_time(record.created_at, zone)),
+        ("acked", "" if record.acked_at is None else format_time(record.acked_at, zone)),
         ("expires", format_time(record.expires_at, zone) if pending else ""),
-        ("tries", str(record.delivery_attempts or "")),
+        ("attempts", str(record.delivery_attempts or "")),
         ("parts sent", str(record.parts_sent or "")),
-        ("repeat", "it may have arrived before" if record.possible_duplicate else ""),
+        (
+            "duplicate",
+            "possible: may have been delivered before" if record.possible_duplicate else "",
+        ),
         ("files", ", ".join(decode_texts(record.files))),
     ]
     for name, value in fields:
@@ -305,10 +328,11 @@ def _lines(record: ResponseRecord, reason: str, zone: str) -> Iterator[str]:
 
 def _row(record: ResponseRecord, now: int) -> tuple[str, ...]:
     age = format_duration(now - record.created_at)
+    lost = record.status in UNDELIVERED_STATES and record.last_error
+    text = f"Error: {record.last_error}" if lost else record.message
     return (
         *(str(record.id), age, _author(record), _recipient(record)),
-        format_state(record.status),
-        *(one_line(record.message, TEXT_CHARS), one_line(record.last_error or "", REASON_CHARS)),
+        *(format_state(record.status), one_line(text, TEXT_CHARS)),
     )
 
 
@@ -323,4 +347,4 @@ def _author(record: ResponseRecord) -> str:
 
 
 def _recipient(record: ResponseRecord) -> str:
-    return one_line(f"{record.channel}:{record.sender_id or record.sender}", TEXT_CHARS)
+    return one_line(f"{record.channel}:{record.sender_id or record.sender}", RECIPIENT_CHARS)

@@ -1,4 +1,4 @@
-"""bullpen response retry and drop: responses that did not arrive."""
+"""bullpen response retry, ack and drop: responses that were not delivered."""
 
 from __future__ import annotations
 
@@ -22,31 +22,43 @@ from bullpen.cli.filters import response_filters
 from bullpen.cli.output import echo
 from bullpen.cli.response import response_rows
 from bullpen.core.bulk import apply_to_responses
-from bullpen.core.inspect.responses import ResponseRecord, get_response, response_scans
-from bullpen.core.outbox.manage import drop_response, retry_response
+from bullpen.core.inspect.responses import (
+    ResponseRecord,
+    find_response,
+    get_response,
+    response_scans,
+)
+from bullpen.core.outbox.manage import ack_response, drop_response, retry_response
 from bullpen.core.settings import Settings
 from bullpen.core.states import OPEN_RESPONSE_STATES, UNDELIVERED_STATES, ResponseState
 from bullpen.core.store.scan import RowRef
 from bullpen.core.store.transaction import Transaction
 
+STATE_HELP = "Select responses in this state; repeatable."
 FILTERS = ("channel", "agent", "sender", "error", "since", "before")
 DUPLICATE_WARNING = (
-    "What is unknown may have arrived before: it is sent as a possible duplicate, and says so."
+    "An unknown response may already have been delivered: it is sent as a possible duplicate, "
+    "with a note to the person."
 )
 
 RETRY_TEXT = BulkText(
     noun="response",
-    verb="Send again",
-    done="are on their way again",
-    done_one="is on its way again",
-    none="There is no response like that. Next: bullpen response list --state dead",
+    verb="Retry",
+    done="Retried",
+    none="No responses match. Next: bullpen response list --state dead",
 )
 DROP_TEXT = BulkText(
     noun="response",
-    verb="Set aside",
-    done="are set aside: they are not delivered any more",
-    done_one="is set aside: it is not delivered any more",
-    none="There is no response like that. Next: bullpen response list --state pending",
+    verb="Drop",
+    done="Dropped",
+    none="No responses match. Next: bullpen response list --state pending",
+    note=" Dropped responses are dead and are not delivered.",
+)
+ACK_TEXT = BulkText(
+    noun="response",
+    verb="Ack",
+    done="Acked",
+    none="No responses match. Next: bullpen response list --state pending",
 )
 
 
@@ -56,17 +68,17 @@ def _batch_rows(tx: Transaction, batch: Sequence[RowRef]) -> list[tuple[str, ...
 
 RESPONSES: BulkNoun[ResponseState, ResponseRecord] = BulkNoun(
     scans=lambda _, states, selection: response_scans(states, selection),
-    get=get_response,
+    get=find_response,
     rows=response_rows,
     batch_rows=_batch_rows,
 )
 
 
-def _retry_one(tx: Transaction, number: str) -> None:
-    response = get_response(tx, number)
+def _retry_one(tx: Transaction, id_: str) -> None:
+    response = find_response(tx, id_)
     retry_response(tx, response.id)
     if response.status == ResponseState.UNKNOWN:
-        echo(f"{number}: {DUPLICATE_WARNING}", err=True)
+        echo(f"{id_}: {DUPLICATE_WARNING}", err=True)
 
 
 RETRY: BulkVerb[ResponseState, ResponseRecord] = BulkVerb(
@@ -82,25 +94,32 @@ DROP: BulkVerb[ResponseState, ResponseRecord] = BulkVerb(
     noun=RESPONSES,
     states=OPEN_RESPONSE_STATES,
     default_states=OPEN_RESPONSE_STATES,
-    apply=lambda tx, number: drop_response(tx, get_response(tx, number).id),
+    apply=lambda tx, id_: drop_response(tx, find_response(tx, id_).id),
     apply_batch=lambda tx, batch: apply_to_responses(tx, drop_response, batch),
     confirms_ids=True,
 )
+ACK: BulkVerb[ResponseState, ResponseRecord] = BulkVerb(
+    text=ACK_TEXT,
+    noun=RESPONSES,
+    states=OPEN_RESPONSE_STATES,
+    default_states=OPEN_RESPONSE_STATES,
+    apply=lambda tx, id_: ack_response(tx, find_response(tx, id_).id),
+    apply_batch=lambda tx, batch: apply_to_responses(tx, ack_response, batch),
+)
 
 
-@command(people_only="send answers again")
+@command(people_only="retry responses")
 @click.argument(
     "named", nargs=-1, metavar="[RESPONSE_ID]...", shell_complete=completion.lost_responses
 )
 @response_filters(*FILTERS)
-@bulk_options(
-    UNDELIVERED_STATES, "Filters choose of those in this state; of the dead, if not said."
-)
+@bulk_options(UNDELIVERED_STATES, STATE_HELP, default="dead")
 def retry(settings: Settings, /, **options: Any) -> Result:  # noqa: ANN401 - ids and filters
-    """Deliver responses once more that are dead, or of which nobody knows whether they arrived.
+    """Retry dead or unknown responses.
 
-    Name them, or choose them by filters: then the dead are meant. With `--state unknown` those are
-    that may have arrived before; they are sent as possible duplicates, and say so.
+    Give ids or numbers, or select responses by filters. Filters select dead responses unless
+    --state is given. An unknown response may already have been delivered: it is sent as a possible
+    duplicate, with a note to the person.
 
     \b
     Examples:
@@ -115,16 +134,17 @@ def retry(settings: Settings, /, **options: Any) -> Result:  # noqa: ANN401 - id
     return run_bulk(settings, verb, selection)
 
 
-@command(people_only="keep answers from people")
+@command(people_only="drop responses")
 @click.argument(
     "named", nargs=-1, metavar="[RESPONSE_ID]...", shell_complete=completion.undelivered_responses
 )
 @response_filters(*FILTERS)
-@bulk_options(OPEN_RESPONSE_STATES, "Filters choose of those in this state; of both, if not said.")
+@bulk_options(OPEN_RESPONSE_STATES, STATE_HELP, default="pending and unknown")
 def drop(settings: Settings, /, **options: Any) -> Result:  # noqa: ANN401 - ids and filters
-    """Set responses aside: they are not delivered any more, and kept as dead.
+    """Drop pending or unknown responses: they become dead.
 
-    Name them, or choose them by filters: then all that are pending or unknown are meant.
+    Give ids or numbers, or select responses by filters. A dropped response is not delivered; it can
+    be retried.
 
     \b
     Examples:
@@ -132,3 +152,22 @@ def drop(settings: Settings, /, **options: Any) -> Result:  # noqa: ANN401 - ids
       bullpen response drop --channel sms --before 12h --dry-run
     """
     return run_bulk(settings, DROP, parse_selection(options, DROP_TEXT.noun))
+
+
+@command(people_only="ack responses")
+@click.argument(
+    "named", nargs=-1, metavar="[RESPONSE_ID]...", shell_complete=completion.undelivered_responses
+)
+@response_filters(*FILTERS)
+@bulk_options(OPEN_RESPONSE_STATES, STATE_HELP, default="pending and unknown")
+def ack(settings: Settings, /, **options: Any) -> Result:  # noqa: ANN401 - ids and filters
+    """Ack pending or unknown responses: they count as delivered.
+
+    Give ids or numbers, or select responses by filters. An acked response is not sent (again).
+
+    \b
+    Examples:
+      bullpen response ack 12
+      bullpen response ack --state unknown --channel telegram --dry-run
+    """
+    return run_bulk(settings, ACK, parse_selection(options, ACK_TEXT.noun))

@@ -205,3 +205,4 @@ class LanesMoved(Document):
 
 class Sent(Document):
     message_id: str
+    response: int

@@ -100,6 +100,23 @@ def get_response(tx: Transaction, number: str) -> ResponseRecord:
     return response
 
 
+def find_response(tx: Transaction, id_: str) -> ResponseRecord:
+    """The response of this number, or the only one to the message of this id."""
+    if parse_row_id(id_) is not None:
+        return get_response(tx, id_)
+    check_text(id_, tx.settings.message_bytes, "the response's id")
+    found = tx.all(SELECT_RESPONSES_TO, {"message_id": id_})
+    if not found:
+        raise UnknownResponse(f"response {id_[:60]!r} does not exist")
+    if len(found) > 1:
+        numbers = ", ".join(str(each.id) for each in found)
+        raise UnknownResponse(
+            f"message {id_[:60]} has {len(found)} responses: {numbers}",
+            hint="Use the number of one of them.",
+        )
+    return found[0]
+
+
 def list_responses(
     tx: Transaction,
     wanted: ResponseFilter,
