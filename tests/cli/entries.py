@@ -94,7 +94,9 @@ ENTRIES: Mapping[str, Entry] = {
     "response list": Entry(list[queue.Response]),
     "response read": Entry(list[queue.Response]),
     "response retry": Entry(queue.Bulk, "{dead_response} --yes"),
-    "response send": Entry(queue.Sent, "--channel telegram --to 4711 'the report is ready'"),
+    "response send": Entry(
+        queue.SentResponse, "--channel telegram --to 4711 'the report is ready'"
+    ),
     "response show": Entry(queue.ResponseShown, "{response}"),
     "room post": Entry(conversations.Posted, "dev 'stand-up!'"),
     "room read": Entry(list[conversations.Post], "dev"),

@@ -205,4 +205,7 @@ class LanesMoved(Document):
 
 class Sent(Document):
     message_id: str
+
+
+class SentResponse(Sent):
     response: int
