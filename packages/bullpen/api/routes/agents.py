@@ -55,75 +55,84 @@ from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import sanitise_text
 from bullpen.core.workspace.templates import prepare_directory
 
-routes = Routes("agents", "Who answers: agents, and how each of them works.")
+routes = Routes("agents", "Agents and their configuration.")
 
 
-FOR_ALL = "changed by keys that reach all agents"
+FOR_ALL = "Only keys that reach all agents may change it."
 
-REFERENCE_NAMES = {command: family for family, command in PROVIDER_ALIASES.items()}
-"""What the reference's clients call our command lines."""
+TINYAGI_NAMES = {command: family for family, command in PROVIDER_ALIASES.items()}
+"""TinyAGI's names of our providers."""
 
-CLIENT_HEADER, REFERENCE_CLIENT = "X-Bullpen-Client", "tinyagi"
-"""The header by which a proxy says that the reference's clients are behind it."""
+CLIENT_HEADER, TINYAGI_CLIENT = "X-Bullpen-Client", "tinyagi"
+"""The header that a proxy adds to requests from TinyAGI's clients."""
 
 
 class HeartbeatSwitch(LenientBody):
-    """How often the agent is woken, as the reference's settings have it."""
+    """The agent's heartbeat, in the form of TinyAGI's settings."""
 
     enabled: bool | None = None
-    interval: Number | None = Field(None, description="in seconds; 60 at least")
+    interval: Number | None = Field(None, description="Seconds between heartbeats; at least 60.")
 
 
 class AgentBody(LenientBody):
-    """An agent, or what of it is to be changed."""
+    """A new agent, or the fields of an agent to change."""
 
     name: ShortText | None = None
     provider: Annotated[
         ShortText | None,
-        Field(description=f"built in, of a plugin, or custom:<id>; {FOR_ALL}"),
+        Field(
+            description="A built-in provider, a provider of a plugin, or `custom:<id>`. " + FOR_ALL
+        ),
         ChangedBy.ALL_AGENTS,
     ] = None
-    model: ShortText | None = Field(None, description="empty is the provider's own choice")
+    model: ShortText | None = Field(None, description="Empty for the provider's default model.")
     working_directory: Annotated[
         LongText | None,
         Field(
-            description="as it is shown, or empty: it stays; it is changed on the machine itself, "
-            "with `bullpen agent set`"
+            description="The present value, or empty: no change. The directory can only be changed "
+            "on the machine itself, with `bullpen agent set`."
         ),
         ChangedBy.MACHINE,
     ] = None
     system_prompt: str | None = None
-    prompt_file: LongText | None = Field(None, description="refused: send the text itself")
+    prompt_file: LongText | None = Field(
+        None, description="Refused: send the text as `system_prompt`."
+    )
     permission: Annotated[
-        Permission | None, Field(description=f"what it may do; {FOR_ALL}"), ChangedBy.ALL_AGENTS
+        Permission | None,
+        Field(description=f"Permission level. {FOR_ALL}"),
+        ChangedBy.ALL_AGENTS,
     ] = None
     context: Context | None = None
     scheduling: Annotated[
         Scheduling | None,
-        Field(description=f"for whom it may make schedules; {FOR_ALL}"),
+        Field(description=f"For which agents it may create schedules. {FOR_ALL}"),
         ChangedBy.ALL_AGENTS,
     ] = None
     heartbeat: HeartbeatSwitch | None = Field(
-        None, description="as /api/agents/<id>/heartbeat takes it"
+        None, description="The heartbeat, as in `/api/agents/<id>/heartbeat`."
     )
     reach: Annotated[
         Reach | None,
-        Field(description=f"what the commands of its runs read, and to whom they write; {FOR_ALL}"),
+        Field(
+            description="The agents whose data the `bullpen` commands of its runs can read, and "
+            f"to which they can write. {FOR_ALL}"
+        ),
         ChangedBy.ALL_AGENTS,
     ] = None
     sandbox: Annotated[
         Sandbox | None,
-        Field(description=f"what keeps its runs from the rest of the machine; {FOR_ALL}"),
+        Field(description=f"Isolation of its runs from the rest of the machine. {FOR_ALL}"),
         ChangedBy.ALL_AGENTS,
     ] = None
 
 
 FIELDS = {"directory": "working_directory"}
-"""What fields of an agent are called in a body, where it is another name."""
+"""The fields of an agent that have another name in a request body."""
 
 
 class AgentLane(Answer):
-    """An agent's queue in numbers."""
+    """The counts of an agent's lane."""
 
     state: LaneState
     reason: str | None
@@ -152,27 +161,27 @@ class AgentMap(RootModel[dict[str, AgentAnswer]]):
 
 
 class AgentPath(BaseModel):
-    """Which agent."""
+    """Selects an agent."""
 
-    agent_id: str = Field(description="the agent's id")
+    agent_id: str = Field(description="The agent's id.")
 
 
 class Removal(BaseModel):
-    """How it is let go."""
+    """Options of the removal."""
 
-    force: bool = Field(False, description="cancel what it still has to do")
+    force: bool = Field(False, description="Cancel the agent's open messages.")
 
 
 class AgentDone(Done):
-    """The agent as it is now."""
+    """The agent after the change."""
 
     agent: AgentAnswer
-    provisioned: bool = Field(description="whether anything was put into its directory")
+    provisioned: bool = Field(description="Whether files were created in its directory.")
 
 
 @routes.get("/api/agents", READ)
 def agents() -> AgentMap:
-    """List the agents by their ids, each with its lane."""
+    """List agents by id, each with its lane."""
     with read() as tx:
         return agent_map(tx)
 
@@ -187,35 +196,41 @@ def agent(path: AgentPath) -> AgentAnswer:
 
 @routes.put("/api/agents/<agent_id>", ADMIN, NameTaken, LaneError)
 def put(path: AgentPath, body: AgentBody) -> AgentDone:
-    """Take on an agent, or change one.
+    """Create or change an agent.
 
-    A new one needs a name and a provider. Of one that exists, what is not sent stays.
+    A new agent requires a name and a provider. For an existing agent, omitted fields are unchanged.
     """
     return _put(path.agent_id, body, create=True)
 
 
 @routes.patch("/api/agents/<agent_id>", ADMIN, NotFound, LaneError)
 def change(path: AgentPath, body: AgentBody) -> AgentDone:
-    """Change an agent that exists; what is not sent stays."""
+    """Change an agent; omitted fields are unchanged."""
     return _put(path.agent_id, body, create=False)
 
 
 @routes.delete("/api/agents/<agent_id>", ADMIN, NotFound, Conflict, LaneError)
 def remove(path: AgentPath, query: Removal) -> Done:
-    """Let an agent go, out of its teams as well. Its history stays, and so do its files."""
+    """Remove an agent, also from its teams.
+
+    Its history and its files are kept.
+    """
     require_reach(path.agent_id)
     with write() as tx:
         try:
             remove_agent(tx, path.agent_id, force=query.force)
         except LaneBusy as error:
-            hint = "Wait until it is through, or cancel all of it with `?force=true`."
+            hint = "Wait until its messages are completed, or cancel them with `?force=true`."
             raise LaneBusy(str(error), hint=hint) from None
     return Done()
 
 
 @routes.post("/api/agents/<agent_id>/reset", ADMIN, NotFound)
 def reset(path: AgentPath) -> Done:
-    """Let an agent forget its sessions: it begins anew with the next message."""
+    """Reset an agent's sessions.
+
+    Its next run starts a new session with the provider.
+    """
     require_reach(path.agent_id)
     with write() as tx:
         reset_agent(tx, path.agent_id)
@@ -223,7 +238,7 @@ def reset(path: AgentPath) -> Done:
 
 
 def agent_map(tx: Transaction) -> AgentMap:
-    """The agents that the caller reaches."""
+    """Return the agents that the caller reaches."""
     lanes = {lane.agent: lane for lane in list_lanes(tx)}
     agents = (each for each in list_agents(tx) if caller().can_reach(each.id))
     return AgentMap({each.id: _agent_answer(tx, each, lanes[each.id]) for each in agents})
@@ -235,15 +250,14 @@ def agent_answer(tx: Transaction, agent: Agent) -> AgentAnswer:
 
 
 def put_agent(tx: Transaction, agent_id: str, body: AgentBody, *, create: bool = True) -> Agent:
-    """Add this agent, or change the fields that were sent; prepare its directory afterwards."""
+    """Add this agent, or change the given fields; prepare its directory afterwards."""
     require_reach(agent_id)
     if body.prompt_file:
         raise BadRequest(
-            "an agent's prompt is not read from a file that is named here",
-            hint="Send its text as `system_prompt`.",
+            "prompt_file is not supported over the API", hint="Send the text as `system_prompt`."
         )
     if create:
-        # A request that adds the same agent at the same time waits here, and then finds it.
+        # A concurrent request that adds the same agent waits here, and then finds the agent.
         create_lane(tx, agent_id)
         lock_lane(tx, agent_id)
     change = _agent_change(tx, agent_id, body)
@@ -254,7 +268,9 @@ def put_agent(tx: Transaction, agent_id: str, body: AgentBody, *, create: bool =
     require_own_names(tx, names if before else [agent_id, *names], agent=agent_id)
     if before is None:
         if body.name is None or body.provider is None:
-            raise BadRequest("a new agent needs a name and a provider", hint="Send both.")
+            raise BadRequest(
+                "a new agent requires a name and a provider", hint="Send `name` and `provider`."
+            )
         add_agent(tx, Agent(id=agent_id, **change))
     elif news:
         change_agent(tx, agent_id, **news)
@@ -266,7 +282,10 @@ def put_agent(tx: Transaction, agent_id: str, body: AgentBody, *, create: bool =
 def require_own_names(
     tx: Transaction, names: Iterable[str], *, agent: str | None = None, team: str | None = None
 ) -> None:
-    """Refuse a key for some agents a name that addresses others: it would get their messages."""
+    """Refuse names of other agents and teams to a key that does not reach all agents.
+
+    An agent with such a name would receive their messages.
+    """
     if caller().can_reach(None):
         return
     book = load_address_book(tx)
@@ -307,9 +326,9 @@ def _agent_answer(tx: Transaction, agent: Agent, lane: LaneRecord) -> AgentAnswe
 
 
 def shown_provider(provider: str) -> str:
-    """The provider's name; to the reference's clients the one that their forms know."""
-    if request.headers.get(CLIENT_HEADER) == REFERENCE_CLIENT:
-        return REFERENCE_NAMES.get(provider, provider)
+    """Return the provider's name; for TinyAGI's clients, the name that their forms use."""
+    if request.headers.get(CLIENT_HEADER) == TINYAGI_CLIENT:
+        return TINYAGI_NAMES.get(provider, provider)
     return provider
 
 

@@ -1,4 +1,4 @@
-"""Claims: how workers outside of Bullpen take messages, answer them, and give them back."""
+"""Claims: external workers claim messages, then complete, fail or release them."""
 
 from __future__ import annotations
 
@@ -26,36 +26,37 @@ from bullpen.core.roster.agents import allowed_roots, get_agent, get_provider_na
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_line, sanitise_text
 
-routes = Routes("claims", "Outside workers: claim, extend, complete, fail, release.")
+routes = Routes("claims", "Claims of external workers.")
 
 DAY_SECONDS = 86_400
 MAX_MESSAGES = 256
 MAX_NAME_BYTES = 1000
-EMPTY_ANSWER = "it answered nothing at all"
+EMPTY_ANSWER = "the response was empty"
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
-Token = Annotated[str, Field(max_length=200, description="the claim's token")]
+Token = Annotated[str, Field(max_length=200, description="The claim's token.")]
 Lease = Annotated[
     int,
     Field(
         ge=1,
         le=DAY_SECONDS,
-        description="seconds that the claim lasts from now; the setting `lease_seconds` by default",
+        description="Duration of the claim in seconds from now; by default the setting "
+        "`lease_seconds`.",
     ),
 ]
 Tokens = Annotated[int, Field(ge=0, le=MAX_USAGE)]
 
 
 class ClaimBody(StrictBody):
-    """Whose messages, and for how long."""
+    """A request for a claim."""
 
-    agent: Name = Field(description="whose messages; one run at a time answers them")
-    worker: Name = Field("outside", description="who takes them, as people see it")
+    agent: Name = Field(description="The agent whose messages to claim.")
+    worker: Name = Field("outside", description="The worker's name, for people.")
     limit: int | None = Field(
         None,
         ge=1,
         le=MAX_MESSAGES,
-        description="how many messages one run answers; the setting `claim_limit` by default",
+        description="Maximum number of messages; by default the setting `claim_limit`.",
     )
     lease: Lease | None = None
     wait: float = Field(
@@ -63,12 +64,12 @@ class ClaimBody(StrictBody):
         ge=0,
         le=60,
         allow_inf_nan=False,
-        description="seconds to wait for a message if there is none",
+        description="Seconds to wait for a message if there is none.",
     )
 
 
 class ClaimedMessage(Answer):
-    """A message that is to be answered."""
+    """A claimed message."""
 
     message_id: str
     message: str
@@ -90,76 +91,80 @@ class ClaimedMessage(Answer):
 
 
 class ClaimAnswer(Answer):
-    """A claim: one answer is for all of its messages. Without a token there was nothing."""
+    """A claim. One response answers all of its messages. Without messages, `token` is null."""
 
     token: str | None = None
     lease_expires_at: int | None = None
     messages: list[ClaimedMessage] = Field(
-        default_factory=list, description="the first is the one that is answered"
+        default_factory=list, description="The response is a reply to the first message."
     )
 
 
 class ExtendClaimBody(StrictBody):
-    """The run goes on."""
+    """A claim to extend."""
 
     token: Token
     lease: Lease | None = None
 
 
 class ExtendClaimAnswer(Done):
-    """Until when it may."""
+    """The extended claim."""
 
     lease_expires_at: int
 
 
 class UsageBody(StrictBody):
-    """What did it, and what it took."""
+    """The provider that answered, and its usage."""
 
     provider: str | None = Field(None, max_length=200)
     model: str | None = Field(None, max_length=200)
     input_tokens: Tokens = 0
     output_tokens: Tokens = 0
-    cost: float = Field(0, ge=0, le=MAX_USAGE, allow_inf_nan=False, description="dollars")
+    cost: float = Field(0, ge=0, le=MAX_USAGE, allow_inf_nan=False, description="In dollars.")
 
 
 class CompleteClaimBody(StrictBody):
-    """What the agent says."""
+    """The response of the agent."""
 
     token: Token
-    response: str = Field("", description="`[@coder: …]` and other tags in it are followed")
+    response: str = Field(
+        "", description="The text; tags in it, such as `[@coder: …]`, are carried out."
+    )
     files: list[Annotated[str, Field(max_length=4096)]] = Field(
         default_factory=list,
         max_length=64,
-        description="names of uploaded files, or paths below the agent's directories",
+        description="Names of uploaded files, or paths below the agent's directories.",
     )
     usage: UsageBody | None = None
-    metadata: dict[str, JsonValue] | None = Field(None, description="goes with the response")
+    metadata: dict[str, JsonValue] | None = Field(None, description="Stored with the response.")
 
 
 class CompleteClaimAnswer(Done):
-    """It is answered, or failed because there was nothing in the answer."""
+    """The outcome of the claim."""
 
-    status: str = Field(description="`completed`, or `failed` for an answer with nothing in it")
+    status: str = Field(description="`completed`, or `failed` for an empty response.")
 
 
 class FailClaimBody(StrictBody):
-    """Why there is no answer."""
+    """A failed run."""
 
     token: Token
     error: str
-    kind: ErrorKind = Field(ErrorKind.RETRYABLE, description="decides what becomes of the messages")
+    kind: ErrorKind = Field(
+        ErrorKind.RETRYABLE, description="Decides the next state of the messages."
+    )
     retry_after: float | None = Field(
         None,
         ge=0,
         le=7 * DAY_SECONDS,
         allow_inf_nan=False,
-        description="seconds to wait before the next try",
+        description="Seconds to wait before the next attempt.",
     )
     usage: UsageBody | None = None
 
 
 class ReleaseClaimBody(StrictBody):
-    """Nobody is to blame."""
+    """A claim to release."""
 
     token: Token
     reason: str = Field("released by its worker", max_length=2000)
@@ -167,12 +172,14 @@ class ReleaseClaimBody(StrictBody):
 
 @routes.post("/api/queue/claim", CLAIM, UnknownAgent)
 def claim(body: ClaimBody) -> Annotated[Response, ClaimAnswer]:
-    """Take what waits for an agent; with `wait`, as soon as something does.
+    """Claim an agent's pending messages.
 
-    One claim at a time has an agent's messages: the oldest, and those that one answer is for as
-    well. It is over when its lease is, unless it was extended, and then the next claim has them.
-    An agent of the provider `http` is left to outside workers; of another one's messages the
-    processors take some as well.
+    The claim has the oldest message and the others with the same reply address. Each agent has at
+    most one claim at a time. When a claim's lease ends without an extension, its messages can be
+    claimed again. With `wait`, the request waits until there is a message.
+
+    Messages for an agent with the provider `http` are left to external workers. Messages for other
+    agents are also claimed by processors.
     """
     require_reach(body.agent)
     found = api().long_poll.wait_for(lambda: _try_claim(body), body.wait, caller().id)
@@ -181,7 +188,10 @@ def claim(body: ClaimBody) -> Annotated[Response, ClaimAnswer]:
 
 @routes.post("/api/queue/extend", CLAIM, StaleToken)
 def extend_claim(body: ExtendClaimBody) -> ExtendClaimAnswer:
-    """Go on for longer. 409 `stale_token`: stop the run, the messages are another one's now."""
+    """Extend a claim.
+
+    409 `stale_token`: stop the run, because another worker may have claimed the messages.
+    """
     _require_claim_reach(body.token)
     lease = None if body.lease is None else body.lease * SECOND
     with write(durable=False) as tx:
@@ -190,11 +200,11 @@ def extend_claim(body: ExtendClaimBody) -> ExtendClaimAnswer:
 
 @routes.post("/api/queue/complete", CLAIM, StaleToken, UnknownAgent)
 def complete_claim(body: CompleteClaimBody) -> CompleteClaimAnswer:
-    """Answer the claim's messages.
+    """Answer the messages of a claim.
 
-    What the tags say is done: handoffs, room posts, files. A file leaves only from below the
-    agent's directories or that of uploads; of another one the person is told that it was not
-    sent. An answer with nothing in it is a failure that is tried again.
+    Tags in the text are carried out: handoffs, room posts, files. A file is sent only if it is
+    below the agent's directories or the uploads directory; otherwise the response says that it was
+    not sent. An empty response is a failed attempt, and is retried.
     """
     _require_claim_reach(body.token)
     usage = _usage(body.usage)
@@ -209,12 +219,12 @@ def complete_claim(body: CompleteClaimBody) -> CompleteClaimAnswer:
 
 @routes.post("/api/queue/fail", CLAIM, StaleToken)
 def fail_claim(body: FailClaimBody) -> Done:
-    """Say that there is no answer, and why; the kind decides what becomes of the messages.
+    """Report a failed run.
 
-    `retryable` ones are tried again after a while, `rate_limit` makes the whole agent wait,
-    `permanent` is dead at once, `auth`, `quota` and `setup` pause the agent and tell the owner,
-    `needs_person` holds the messages. Of a claim of several messages none is dead or held by that:
-    each is tried alone.
+    The kind of error decides what happens to the messages. `retryable`: they are retried after a
+    delay. `rate_limit`: the agent's whole lane waits. `permanent`: they are dead at once. `auth`,
+    `quota` and `setup`: the agent is paused and the owner is notified. `needs_person`: they are
+    held. If the claim has several messages, none becomes dead or held: each is retried on its own.
     """
     _require_claim_reach(body.token)
     after = None if body.retry_after is None else round(body.retry_after * SECOND)
@@ -228,7 +238,10 @@ def fail_claim(body: FailClaimBody) -> Done:
 
 @routes.post("/api/queue/release", CLAIM, StaleToken)
 def release_claim(body: ReleaseClaimBody) -> Done:
-    """Give the messages back as they were; no try is counted."""
+    """Release a claim: its messages are pending again.
+
+    No attempt is counted.
+    """
     _require_claim_reach(body.token)
     with write() as tx:
         release(tx, body.token, sanitise_text(body.reason))
@@ -237,7 +250,7 @@ def release_claim(body: ReleaseClaimBody) -> Done:
 
 def _try_claim(body: ClaimBody) -> Response | None:
     if client_gone():
-        # A claim that its worker never receives blocks the lane for a lease.
+        # A claim that its worker never receives blocks the lane until the lease ends.
         return as_json(ClaimAnswer())
     has_ended = by_observation(api().store)
     with read() as tx:
@@ -245,14 +258,14 @@ def _try_claim(body: ClaimBody) -> Response | None:
             return None
     lease = None if body.lease is None else body.lease * SECOND
     with write(durable=False) as tx:
-        # The request may have waited for a minute, and its key may have been revoked meanwhile.
+        # The key may have been revoked while the request waited.
         require_valid(tx)
         claim = claim_for_worker(
             tx, body.worker, body.agent, limit=body.limit, lease=lease, has_ended=has_ended
         )
         if claim is not None:
             record_start(tx, claim, get_provider_name(tx, claim.agent))
-        # Within the transaction: a claim that the worker cannot be told of is not made.
+        # Within the transaction: a claim that cannot be sent to the worker is rolled back.
         return None if claim is None else as_json(ClaimAnswer.from_row(claim))
 
 

@@ -1,4 +1,4 @@
-"""/api/conversations and /api/attempts: traces, and every run that has ended."""
+"""/api/conversations and /api/attempts: traces, and the records of finished runs."""
 
 from __future__ import annotations
 
@@ -26,31 +26,31 @@ from bullpen.core.queue.conversations import cancel_conversation, resume_convers
 from bullpen.core.states import MessageState
 from bullpen.core.store.transaction import Transaction, map_page
 
-attempt_routes = Routes("attempts", "Runs that have ended.")
+attempt_routes = Routes("attempts", "Records of finished runs.")
 
 Text = Annotated[str, Field(max_length=200)]
 
 
 class AttemptAnswer(Answer):
-    """One run that has ended."""
+    """The record of a finished run."""
 
     id: int
-    message_id: str = Field(description="the first of the messages that it was to answer")
-    messages: int = Field(description="how many they were")
+    message_id: str = Field(description="The first message of the run.")
+    messages: int = Field(description="Number of messages of the run.")
     agent: str
     worker: str
     outcome: AttemptOutcome
     error_kind: ErrorKind | None
     error: str | None
     fingerprint: str | None = Field(
-        description="the same for errors that differ in numbers and ids only"
+        description="Equal for errors that differ only in numbers and ids."
     )
     retry_count: int
     provider: str | None
     model: str | None
     input_tokens: int
     output_tokens: int
-    cost: float = Field(description="dollars")
+    cost: float = Field(description="In dollars.")
     conversation_id: str
     hop: int
     team_id: str | None
@@ -62,11 +62,11 @@ class AttemptAnswer(Answer):
 
 
 class AttemptList(Rows[AttemptAnswer]):
-    """Runs that have ended."""
+    """Finished runs."""
 
 
 class AttemptQuery(Page):
-    """Which runs."""
+    """Filters of runs."""
 
     agent: Text | None = None
     outcome: AttemptOutcome | None = None
@@ -77,9 +77,10 @@ class AttemptQuery(Page):
 
 @attempt_routes.get("/api/attempts", READ)
 def attempts(query: AttemptQuery) -> AttemptList:
-    """List the runs, the latest first; with `since_id` those after it, the oldest first.
+    """List finished runs.
 
-    A key for some agents must name one of them.
+    Newest first; with `since_id`, the later ones, oldest first. A key for some agents must give
+    one of them as `agent`.
     """
     require_reach(query.agent)
     filters = query.model_dump(exclude={"limit", "since_id"})
@@ -89,11 +90,11 @@ def attempts(query: AttemptQuery) -> AttemptList:
     return AttemptList.page(rows, query)
 
 
-routes = Routes("conversations", "All that one message of a person's set off.")
+routes = Routes("conversations", "A person's message and everything that it caused.")
 
 
 class ConversationAnswer(Answer):
-    """A conversation in a list, by the message that it began with."""
+    """A conversation, with its first message."""
 
     id: int
     conversation_id: str
@@ -102,10 +103,10 @@ class ConversationAnswer(Answer):
     sender: str
     sender_id: str | None
     message: str
-    status: MessageState = Field(description="of the first message")
-    state: ConversationState = Field(description="of all of it")
+    status: MessageState = Field(description="State of the first message.")
+    state: ConversationState = Field(description="State of the whole conversation.")
     messages: int
-    cost: float = Field(description="dollars")
+    cost: float = Field(description="In dollars.")
     created_at: int
 
 
@@ -114,36 +115,37 @@ class ConversationList(Rows[ConversationAnswer]):
 
 
 class ConversationQuery(Page):
-    """Which conversations."""
+    """Filters of conversations."""
 
-    agent: Text | None = Field(None, description="to whom the first message went")
+    agent: Text | None = Field(None, description="The agent of the first message.")
     channel: Text | None = None
     sender_id: Text | None = None
 
 
 class ConversationPath(BaseModel):
-    """Which conversation."""
+    """Selects a conversation."""
 
-    conversation_id: str = Field(max_length=200, description="the id of its first message")
+    conversation_id: str = Field(max_length=200, description="The id of its first message.")
 
 
 class TraceMessageAnswer(MessageAnswer):
-    """A message, and when what was done with it last."""
+    """A message, and the times of its last run."""
 
     archived: bool
     claimed_at: int | None
     started_at: int | None
     finished_at: int | None
     answered_with: str | None = Field(
-        description="the message by whose run it was answered as well; its conversation has that"
+        description="The message whose run also answered this one; that run is in the other "
+        "message's conversation."
     )
 
 
 class HandoffAnswer(Answer):
-    """A message that one agent wrote to another."""
+    """A message from one agent to another."""
 
     message_id: str
-    parent_id: str | None = Field(description="the message of whose run it came")
+    parent_id: str | None = Field(description="The message whose run sent it.")
     from_agent: str
     agent: str
     team_id: str | None
@@ -153,19 +155,20 @@ class HandoffAnswer(Answer):
 
 
 class TotalsAnswer(Answer):
-    """What it took, all of it."""
+    """The totals of a conversation."""
 
     messages: int
     attempts: int
-    cost: float = Field(description="dollars")
+    cost: float = Field(description="In dollars.")
     input_tokens: int
     output_tokens: int
 
 
 class TraceAnswer(Answer):
-    """A conversation with its whole life; of a very long one, the first thousand of each kind.
+    """The trace of a conversation, with at most the first thousand rows of each kind.
 
-    Of very long texts less: `/api/messages` and `/api/responses` list the rest by conversation.
+    Very long texts shorten it further; `/api/messages` and `/api/responses` list all rows of a
+    conversation.
     """
 
     large: ClassVar[bool] = True
@@ -181,10 +184,11 @@ class TraceAnswer(Answer):
 
 @routes.get("/api/conversations", READ)
 def newest(query: ConversationQuery) -> ConversationList:
-    """List the conversations of the last day, and older ones whose first message is not through.
+    """List recent conversations.
 
-    The newest first; with `since_id` those that began after it, the oldest first. A key for some
-    agents must name one of them.
+    These are the conversations of the last day, and older ones whose first message is not finished.
+    Newest first; with `since_id`, the later ones, oldest first. A key for some agents must give one
+    of them as `agent`.
     """
     require_reach(query.agent)
     filters = query.model_dump(exclude={"limit", "since_id"})
@@ -196,9 +200,10 @@ def newest(query: ConversationQuery) -> ConversationList:
 
 @routes.get("/api/conversations/<conversation_id>", READ, NotFound)
 def conversation(path: ConversationPath) -> TraceAnswer:
-    """Show all of a conversation: its messages, runs, answers and handoffs, archived ones included.
+    """Get the trace of a conversation.
 
-    The key must reach every agent that has a part in it.
+    It has the messages, runs, responses and handoffs, also the archived ones. The key must reach
+    every agent of the conversation.
     """
     with read() as tx:
         conversation = trace(tx, path.conversation_id)
@@ -210,7 +215,7 @@ def conversation(path: ConversationPath) -> TraceAnswer:
 
 @routes.post("/api/conversations/<conversation_id>/cancel", APPROVE, NotFound)
 def cancel(path: ConversationPath, body: Reason) -> Count:
-    """End everything of a conversation that is not over; what runs is stopped."""
+    """Cancel all open messages of a conversation and stop its runs."""
     with write() as tx:
         _check_reach(tx, path)
         reason = body.reason or "cancelled"
@@ -219,7 +224,7 @@ def cancel(path: ConversationPath, body: Reason) -> Count:
 
 @routes.post("/api/conversations/<conversation_id>/let-go", APPROVE, NotFound, LaneError)
 def let_go(path: ConversationPath) -> Count:
-    """Let everything go on that is held of a conversation."""
+    """Resume all held messages of a conversation."""
     with write() as tx:
         _check_reach(tx, path)
         return Count(count=resume_conversation(tx, path.conversation_id))
@@ -251,8 +256,8 @@ def _check_reach(tx: Transaction, path: ConversationPath) -> None:
     agents = list_conversation_agents(tx, path.conversation_id)
     if not agents:
         raise NotFound(
-            f"there is no conversation {path.conversation_id[:60]!r}",
-            hint="Its id is that of its first message.",
+            f"conversation {path.conversation_id[:60]!r} does not exist",
+            hint="A conversation has the id of its first message.",
         )
     if caller().agents is not None:
         for agent in sorted(agents):

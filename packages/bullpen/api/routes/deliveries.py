@@ -1,4 +1,4 @@
-"""Deliveries: how channel clients outside of Bullpen send answers, and none goes out twice."""
+"""Deliveries: external channel clients lease responses and deliver each one once."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ from bullpen.core.outbox.delivery import Delivery, lease_responses
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import sanitise_text
 
-routes = Routes("deliveries", "Answers on their way out, by channel clients outside of Bullpen.")
+routes = Routes("deliveries", "Delivery of responses by external channel clients.")
 
 HOUR_SECONDS = 3600
 WEEK_SECONDS = 7 * 24 * HOUR_SECONDS
 MAX_LEASED = 100
 MAX_ERROR_CHARS = 10_000
 
-Token = Annotated[str, Field(max_length=200, description="the delivery's token")]
+Token = Annotated[str, Field(max_length=200, description="The delivery's token.")]
 ErrorText = Annotated[str, Field(max_length=MAX_ERROR_CHARS)]
 
 
 class LeaseResponsesBody(StrictBody):
-    """What is to be delivered, and by whom."""
+    """A request for responses to deliver."""
 
     channel: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
-    worker: str = Field("outside", min_length=1, max_length=200, description="who delivers it")
-    limit: int = Field(10, ge=1, le=MAX_LEASED, description="how many at the most")
+    worker: str = Field("outside", min_length=1, max_length=200, description="The client's name.")
+    limit: int = Field(10, ge=1, le=MAX_LEASED, description="Maximum number of responses.")
     lease: int | None = Field(
         None,
         ge=1,
         le=HOUR_SECONDS,
-        description="seconds until they are another one's, unless a part is begun or ended "
-        "meanwhile; the setting `delivery_lease_seconds` by default",
+        description="Duration of the lease in seconds; the begin and the end of each part renew "
+        "it. By default the setting `delivery_lease_seconds`.",
     )
 
 
 class ReplyToAnswer(Answer):
-    """Where on the platform it goes; what is empty is not known."""
+    """The reply address on the platform; unknown fields are empty."""
 
     chat: str = ""
     thread: str = ""
@@ -54,14 +54,14 @@ class ReplyToAnswer(Answer):
 
 
 class DeliveryAnswer(Answer):
-    """An answer that is yours to send."""
+    """A leased response."""
 
     token: str
     id: int
     message_id: str
     channel: str
-    sender: str = Field(description="to whom, by name")
-    sender_id: str | None = Field(description="to whom, by the channel's own id")
+    sender: str = Field(description="The recipient's name.")
+    sender_id: str | None = Field(description="The recipient's id on the channel.")
     message: str
     original_message: str
     agent: str
@@ -70,32 +70,34 @@ class DeliveryAnswer(Answer):
     conversation_id: str
     reply_to: ReplyToAnswer | None
     seq: int
-    delivery_attempts: int = Field(description="this one included")
-    parts_sent: int = Field(description="so many parts went out before: go on after them")
-    possible_duplicate: bool = Field(description="say so: it may have arrived before")
+    delivery_attempts: int = Field(description="Number of attempts, including this one.")
+    parts_sent: int = Field(description="Number of parts already sent: continue after them.")
+    possible_duplicate: bool = Field(
+        description="Whether it may have arrived before: tell the recipient."
+    )
     expires_at: int
 
 
 class LeasedAnswer(Answer):
-    """What is yours to send, the oldest first."""
+    """The leased responses, oldest first."""
 
     responses: list[DeliveryAnswer]
 
 
 class DeliveryTokenBody(StrictBody):
-    """Which delivery."""
+    """Selects a delivery."""
 
     token: Token
 
 
 class EndPartBody(DeliveryTokenBody):
-    """The platform took a part."""
+    """A part that the platform accepted."""
 
-    receipt: ErrorText = Field("", description="what it answered")
+    receipt: ErrorText = Field("", description="The platform's answer.")
 
 
 class RescheduleBody(DeliveryTokenBody):
-    """It could not be sent now."""
+    """A delivery to try again later."""
 
     error: ErrorText
     retry_after: float | None = Field(
@@ -103,57 +105,62 @@ class RescheduleBody(DeliveryTokenBody):
         ge=0,
         le=WEEK_SECONDS,
         allow_inf_nan=False,
-        description="seconds that the platform asked to wait; else it is longer with every try",
+        description="Seconds that the platform asked to wait; without it, the delay grows with "
+        "each attempt.",
     )
-    counted: bool = Field(True, description="false for a rate limit, which is nobody's fault")
+    counted: bool = Field(
+        True, description="Whether it counts as an attempt; false for a rate limit."
+    )
 
 
 class DeliveryErrorBody(DeliveryTokenBody):
-    """It did not arrive, or nobody knows."""
+    """A delivery that failed, or whose outcome is unknown."""
 
     error: ErrorText
 
 
 @routes.post("/api/responses/lease", PUBLISH)
 def lease(body: LeaseResponsesBody) -> Annotated[Response, LeasedAnswer]:
-    """Take answers of a channel to deliver them.
+    """Lease responses of a channel for delivery.
 
-    Then, for each part of one: `begin-part`, send it, `end-part`; and `ack-leased` after the last.
-    One that is abandoned while a part is on its way becomes `unknown`, and is not sent again by
-    itself. For keys that reach all agents.
+    For each part of a response call `begin-part`, send the part, and call `end-part`. Call
+    `ack-leased` after the last part. A response whose lease ends between `begin-part` and
+    `end-part` becomes `unknown` and is not sent again automatically. Requires a key that reaches
+    all agents.
     """
     require_reach(None)
     lease = None if body.lease is None else body.lease * SECOND
     with write() as tx:
         leased = lease_responses(tx, body.channel, body.worker, body.limit, lease)
-        # Within the transaction: an answer that the client cannot be given is not leased.
+        # Within the transaction: a response that cannot be sent to the client is not leased.
         return as_json(LeasedAnswer(responses=[_delivery_answer(each) for each in leased]))
 
 
 @routes.post("/api/responses/begin-part", PUBLISH, StaleToken)
 def begin_part(body: DeliveryTokenBody) -> Done:
-    """Say that a part is about to be sent; it renews the lease as well.
+    """Begin a part of a delivery, and renew its lease.
 
-    409 `stale_token`: do not send it, another one does, or a person has set it aside.
+    409 `stale_token`: do not send the part, because another client delivers the response, or a
+    person has dropped it.
     """
     return _apply(lambda tx: delivery.begin_part(tx, body.token))
 
 
 @routes.post("/api/responses/end-part", PUBLISH, StaleToken)
 def end_part(body: EndPartBody) -> Done:
-    """Say that the platform took the part."""
+    """Record that the platform accepted the part."""
     return _apply(lambda tx: delivery.end_part(tx, body.token, sanitise_text(body.receipt)))
 
 
 @routes.post("/api/responses/ack-leased", PUBLISH, StaleToken)
 def ack_leased(body: DeliveryTokenBody) -> Done:
-    """Say that the platform took the last part."""
+    """Record that the platform accepted the last part."""
     return _apply(lambda tx: delivery.ack(tx, body.token))
 
 
 @routes.post("/api/responses/reschedule", PUBLISH, StaleToken)
 def reschedule(body: RescheduleBody) -> Done:
-    """Say that it could not be sent now; after the last counted try it is dead."""
+    """Try a delivery again later; after the last attempt it is dead."""
     error = sanitise_text(body.error)
     after = None if body.retry_after is None else round(body.retry_after * SECOND)
     return _apply(
@@ -165,20 +172,26 @@ def reschedule(body: RescheduleBody) -> Done:
 
 @routes.post("/api/responses/undeliverable", PUBLISH, StaleToken)
 def undeliverable(body: DeliveryErrorBody) -> Done:
-    """Say that it can never be sent: the recipient does not exist, or will not have it."""
+    """Report that the recipient does not exist or refuses the response.
+
+    The response is dead.
+    """
     error = sanitise_text(body.error)
     return _apply(lambda tx: delivery.mark_undeliverable(tx, body.token, error))
 
 
 @routes.post("/api/responses/unknown", PUBLISH, StaleToken)
 def unknown(body: DeliveryErrorBody) -> Done:
-    """Say that it was sent and no answer came: a person decides whether it goes out again."""
+    """Report that the platform did not confirm the part.
+
+    The response is `unknown`: a person decides whether to send it again.
+    """
     error = sanitise_text(body.error)
     return _apply(lambda tx: delivery.mark_unknown(tx, body.token, error))
 
 
 def _apply(change: Callable[[Transaction], object]) -> Done:
-    """Change a delivery that this client has leased; only keys that reach all agents may."""
+    """Change a leased delivery; requires a key that reaches all agents."""
     require_reach(None)
     with write() as tx:
         change(tx)

@@ -1,4 +1,4 @@
-"""Events: what happened, as a list, and what happens, as a stream."""
+"""Events, as a list of past ones and as a live stream."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from bullpen.core.events.tail import EventTail
 from bullpen.core.store.base import Store
 from bullpen.core.store.transaction import Cut
 
-routes = Routes("events", "Everything that happens, in order.")
+routes = Routes("events", "Events, in order.")
 
 MIMETYPE = "text/event-stream"
 
@@ -54,14 +54,14 @@ StreamResponse = Annotated[
 ]
 
 ENCODED_TOGETHER = 20
-"""How many events are given their texts at once, of a list that may be cut."""
+"""The number of events that are encoded at once; the list may be cut after each such group."""
 
 HEADERS = {"X-Accel-Buffering": "no", "Cache-Control": "no-store"}
 """A proxy that buffers the stream would delay events."""
 
 
 class EventQuery(Page):
-    """Which events."""
+    """Filters of events."""
 
     types: EventTypes = None
     agent: Name | None = None
@@ -70,7 +70,7 @@ class EventQuery(Page):
 
 
 class EventAnswer(Answer):
-    """One event; besides what is stored, what is known of its agent, message and answer."""
+    """An event, with additional fields about its agent, message and response."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -88,28 +88,28 @@ class EventList(Rows[EventAnswer]):
 
 
 class LastSeen(BaseModel):
-    """What a client says that it has seen last, as a browser does by itself."""
+    """The header that a reconnecting client, such as a browser, sends."""
 
     id: str | None = Field(
         None,
         alias="Last-Event-ID",
         pattern=r"^[0-9]{0,19}$",
-        description="everything after this id first; it goes before `since_id`",
+        description="Send the events after this id first; takes precedence over `since_id`.",
     )
 
 
 class FollowQuery(StreamQuery):
-    """Which events, and for how long."""
+    """Filters of a stream."""
 
-    follow: bool = Field(True, description="false: send what there is, and end")
+    follow: bool = Field(True, description="False: send the stored events and end.")
 
 
 @routes.get("/api/events", READ)
 def events(query: EventQuery) -> Annotated[Response, EventList]:
-    """List what happened.
+    """List events.
 
-    The newest first; with `since_id` what came after it, the oldest first. What is shown has no
-    gaps: an event that has its id already, and is still to be committed, is waited for.
+    Newest first; with `since_id`, the later ones, oldest first. The list has no gaps: it waits for
+    events that are not committed yet.
     """
     if query.agent is not None:
         require_reach(query.agent)
@@ -134,11 +134,11 @@ def events(query: EventQuery) -> Annotated[Response, EventList]:
 
 @routes.get("/api/events/stream", READ)
 def stream(header: LastSeen, query: FollowQuery) -> StreamResponse:
-    """Follow what happens, as server-sent events.
+    """Stream events as server-sent events (SSE).
 
-    The first is `connected`. Whoever comes back with the last id gets everything that happened
-    meanwhile, once and in order. Many events come under two names: first without an id under that
-    which the reference has for them.
+    The first event is `connected`. A client that reconnects with the last id gets every event since
+    then, once and in order. Many events are sent twice: first under TinyAGI's name without an id,
+    then under Bullpen's name.
     """
     if query.agent is not None:
         require_reach(query.agent)
@@ -164,7 +164,7 @@ def stream(header: LastSeen, query: FollowQuery) -> StreamResponse:
 def _backlog(
     store: Store, owner: OwnerToken, key: Key, wanted: Filter, since: int | None
 ) -> Iterator[bytes]:
-    """The stored events after this id, as long as the key is valid; none without an id."""
+    """Yield the stored events after this id while the key is valid; none without an id."""
     upto = EventTail.from_now(store).position
     position = upto if since is None else min(max(since, id_before_oldest(store)), upto)
     yield SSE.hello(position, store.clock.now())

@@ -32,7 +32,7 @@ from bullpen.core.store.transaction import Transaction
 from bullpen.core.uploads import Upload, check_file_name, list_files, remove_file
 from bullpen.core.workspace.safe_files import Root, open_inside
 
-routes = Routes("files", "What people send along, and what goes out with answers.")
+routes = Routes("files", "Files of messages and responses.")
 
 FIELD = "file"
 
@@ -50,10 +50,10 @@ UPLOAD_BODY = {
 }
 MAX_FORM_PARTS = 8
 MAX_FORM_TEXT_BYTES = 64 << 10
-"""How much of the form's other fields is read."""
+"""The maximum size of the form's other fields."""
 
 SANDBOX_POLICY = "sandbox; default-src 'none'"
-"""Stops an uploaded page from doing anything in a browser."""
+"""Prevents an uploaded page from running scripts in a browser."""
 
 FileResponse = Annotated[
     Response,
@@ -62,10 +62,10 @@ FileResponse = Annotated[
 
 
 class UploadedAnswer(Done):
-    """The file is stored."""
+    """The stored file."""
 
-    name: str = Field(description="what it is called from now on, in `files` of a message")
-    path: str = Field(description="where it lies on the machine of the API")
+    name: str = Field(description="The file's new name, for `files` of a message.")
+    path: str = Field(description="The file's path on the machine of the API.")
     size: int
     sha256: str
 
@@ -73,7 +73,7 @@ class UploadedAnswer(Done):
 class FileAnswer(Answer):
     """A file."""
 
-    id: int = Field(description="when it was stored, in microseconds: the list's cursor")
+    id: int = Field(description="The time of the upload in microseconds; the cursor of the list.")
     name: str
     size: int
     created_at: int
@@ -84,17 +84,17 @@ class FileList(Rows[FileAnswer]):
 
 
 class FilePath(BaseModel):
-    """Which file."""
+    """Selects a file."""
 
-    name: str = Field(max_length=1000, description="the file's name")
+    name: str = Field(max_length=1000, description="The file's name.")
 
 
 @routes.post("/api/files", PUBLISH, UploadQuotaExceeded, request_body=UPLOAD_BODY)
 def upload() -> UploadedAnswer:
-    """Store a file, to be named in `files` of a message or of an answer.
+    """Upload a file for `files` of a message or response.
 
-    It gets a name of its own, so that none takes the place of another. The setting `upload_bytes`
-    is the most that the request may have, `key_upload_bytes` the most that one key may have stored.
+    The file gets a new unique name. The setting `upload_bytes` limits the request, and
+    `key_upload_bytes` limits the stored files of one key.
     """
     settings, key = api().settings, caller()
     counted = key.kind is not KeyKind.OWNER
@@ -118,9 +118,10 @@ def upload() -> UploadedAnswer:
 
 @routes.get("/api/files", READ)
 def files(query: Page) -> FileList:
-    """List the files, the newest first; with `since_id` those after it, the oldest first.
+    """List files.
 
-    For keys that reach all agents.
+    Newest first; with `since_id`, the later ones, oldest first. Requires a key that reaches all
+    agents.
     """
     require_reach(None)
     rows = list_files(api().settings.files, query.since_id, query.limit)
@@ -129,19 +130,25 @@ def files(query: Page) -> FileList:
 
 @routes.get("/api/files/<name>", READ, UnknownFile)
 def file(path: FilePath) -> FileResponse:
-    """Download a file. For keys that reach all agents."""
+    """Download a file.
+
+    Requires a key that reaches all agents.
+    """
     require_reach(None)
     root = files_root(api().settings)
     try:
         opened = open_inside(root.anchor, (*root.parts, check_file_name(path.name)))
     except (OSError, ValueError):
-        raise UnknownFile(f"there is no file {path.name[:60]!a}") from None
+        raise UnknownFile(f"file {path.name[:60]!a} does not exist") from None
     return _attachment(opened, path.name)
 
 
 @routes.delete("/api/files/<name>", ADMIN, UnknownFile)
 def remove(path: FilePath) -> Done:
-    """Delete a file for good; what names it goes out without it."""
+    """Delete a file permanently.
+
+    Messages and responses that refer to it are sent without it.
+    """
     require_reach(None)
     with write() as tx:
         remove_file(api().settings.files, path.name)
@@ -150,9 +157,9 @@ def remove(path: FilePath) -> Done:
 
 
 def check_sendable(tx: Transaction, names: Sequence[str], roots: Sequence[Root]) -> tuple[str, ...]:
-    """The real paths of these uploaded files, or of files below these directories.
+    """Return the real paths of uploaded files, or of files below these directories.
 
-    One that may not be sent is an error.
+    A file that may not be sent is an error.
     """
 
     def require(name: str) -> bool:
@@ -168,19 +175,19 @@ def check_sendable(tx: Transaction, names: Sequence[str], roots: Sequence[Root])
 
 
 def may_attach(tx: Transaction, key: Key, name: str) -> bool:
-    """Whether a key may attach a stored file: its own upload, or one that its agents have."""
+    """Whether a key may attach a stored file: its own upload, or a file of its agents."""
     if key.agents is None:
         return True
     return is_upload_of(tx, name, key.id) or is_used_by(tx, name, key.agents)
 
 
 def resolve_uploads(names: Sequence[str]) -> tuple[str, ...]:
-    """Replace names of uploaded files with their paths; a later check says which may be sent."""
+    """Replace names of uploaded files with their paths; permissions are checked later."""
     return tuple(str(_uploaded(name) or name) for name in names)
 
 
 def download(path: str, roots: Sequence[Root]) -> Response:
-    """Answer with this file as an attachment; one that may not be sent is an unknown file."""
+    """Send this file as an attachment; a file that may not be sent is reported as unknown."""
     file = open_allowed(path, roots)
     if isinstance(file, RefusedFile):
         raise UnknownFile(str(file))
@@ -198,7 +205,7 @@ def _attachment(file: BinaryIO, name: str) -> Response:
 
 @contextmanager
 def _collect_uploads() -> Iterator[list[Upload]]:
-    """Collect the uploads of a form; those that were not kept are deleted."""
+    """Collect the uploads of a form; delete those that were not kept."""
     uploads: list[Upload] = []
     try:
         yield uploads
@@ -208,7 +215,7 @@ def _collect_uploads() -> Iterator[list[Upload]]:
 
 
 def _parse_form(uploads: list[Upload]) -> FileStorage:
-    """Read the form; its file goes straight to the disk."""
+    """Read the form and write its file to the disk."""
 
     def begin(*_: object, **__: object) -> Upload:
         uploads.append(Upload(api().settings.files))
@@ -225,10 +232,10 @@ def _parse_form(uploads: list[Upload]) -> FileStorage:
             request.stream, request.mimetype, request.content_length, request.mimetype_params
         )
     except ValueError as error:
-        raise BadRequest(f"the form cannot be read: {str(error)[:200]!a}") from None
+        raise BadRequest(f"invalid form: {str(error)[:200]!a}") from None
     files = fields.getlist(FIELD)
     if len(files) != 1 or len(uploads) != 1:
-        raise BadRequest(f"a form with one file is expected, in a field called `{FIELD}`")
+        raise BadRequest(f"the form must have exactly one file, in the field `{FIELD}`")
     return files[0]
 
 

@@ -13,45 +13,45 @@ from bullpen.api.route import NO_SCOPE, READ, Described, Routes
 from bullpen.api.schemas import Answer
 from bullpen.core.store.open import HEAD_REVISION
 
-routes = Routes("health", "Is it alive, and can it work?")
+routes = Routes("health", "Health checks.")
 
 
 class Alive(Answer):
-    """It is."""
+    """The process is alive."""
 
     ok: Literal[True] = True
 
 
 class Ready(Alive):
-    """Its database can be read, and is of this version."""
+    """The database can be read and has this version's schema."""
 
     schema_revision: str
 
 
 @routes.get("/healthz", NO_SCOPE)
 def alive() -> Alive:
-    """Say that the process is alive."""
+    """Check that the process is alive."""
     return Alive()
 
 
 @routes.get("/readyz", NO_SCOPE)
 def ready() -> Ready:
-    """Say that the database can be read."""
+    """Check that the database can be read."""
     with read() as tx:
         tx.fetch("SELECT 1")
     return Ready(schema_revision=HEAD_REVISION)
 
 
-metrics_routes = Routes("metrics", "Numbers for whoever watches over Bullpen.")
+metrics_routes = Routes("metrics", "Metrics for Prometheus.")
 
 
 TextResponse = Annotated[
-    Response, Described("Prometheus's text form.", "text/plain", {"type": "string"})
+    Response, Described("Prometheus's text format.", "text/plain", {"type": "string"})
 ]
 
 
 @metrics_routes.get("/metrics", READ)
 def metrics() -> TextResponse:
-    """Tell how the queue and the API fare, in Prometheus's text form."""
+    """Get metrics of the queue and the API in Prometheus's text format."""
     require_reach(None)
     return Response(metrics_of(current_app).text(), content_type=CONTENT_TYPE_PLAIN_0_0_4)

@@ -1,4 +1,4 @@
-"""Heartbeats: agents that look after their work without being asked."""
+"""Heartbeats: the scheduled wake-ups of agents."""
 
 from __future__ import annotations
 
@@ -32,47 +32,49 @@ from bullpen.core.workspace.contents import (
 )
 from bullpen.core.workspace.templates import prepare_directory
 
-routes = Routes("heartbeats", "How agents are woken to look after their work.")
+routes = Routes("heartbeats", "Scheduled wake-ups of agents.")
 
 
 class HeartbeatBody(LenientBody):
-    """What of a heartbeat is to be changed; what is not sent stays."""
+    """The fields of a heartbeat to change."""
 
-    content: str | None = Field(None, description="what is in the agent's heartbeat.md")
+    content: str | None = Field(None, description="The text of the agent's heartbeat.md.")
     enabled: bool | None = None
-    interval: Number | None = Field(None, description="in seconds; 60 at least")
+    interval: Number | None = Field(None, description="Seconds between heartbeats; at least 60.")
     hours: Annotated[str, Field(max_length=40)] | None = Field(
-        None, description="as `08:00-18:00`, by the owner's clock; null is all day"
+        None,
+        description="Active hours in the owner's time zone, such as `08:00-18:00`; null: all day.",
     )
-    budget: Number | None = Field(None, description="so many beats a day at the most")
+    budget: Number | None = Field(None, description="Maximum number of heartbeats a day.")
     max_silent: Number | None = Field(
-        None, description="after so many silent ones in a row it is paused; 0 is never"
+        None,
+        description="Heartbeats in a row with nothing to report before a pause; 0: never.",
     )
     to: LongText | None = Field(
-        None, description="where it is said if there is something to say; `owner` is the default"
+        None, description="The reply address for its answers; by default `owner`."
     )
 
 
 class HeartbeatAnswer(Answer):
-    """How an agent is woken, and how it has fared."""
+    """An agent's heartbeat."""
 
     agent: str
     enabled: bool
-    interval: int = Field(description="in seconds")
+    interval: int = Field(description="Seconds between heartbeats.")
     state: HeartbeatState
-    reason: str | None = Field(description="why it is paused")
-    hours: str | None = Field(description="null is all day")
+    reason: str | None = Field(description="Why it is paused.")
+    hours: str | None = Field(description="Active hours; null: all day.")
     budget: int
     max_silent: int
     to: str
-    silent: int = Field(description="beats in a row at which it had nothing to say")
-    errors: int = Field(description="beats in a row that failed")
+    silent: int = Field(description="Heartbeats in a row with nothing to report.")
+    errors: int = Field(description="Failed heartbeats in a row.")
     due_at: int | None
     last_at: int | None
 
 
 class HeartbeatText(HeartbeatAnswer):
-    """The same, with what the agent is told."""
+    """An agent's heartbeat with its text."""
 
     content: str
     path: str
@@ -83,23 +85,26 @@ class HeartbeatList(Rows[HeartbeatAnswer]):
 
 
 class HeartbeatRunAnswer(Answer):
-    """One beat."""
+    """One run of a heartbeat."""
 
     id: int
     due_at: int
     fired_at: int
-    outcome: str = Field(description="`sent`, `silent`, `said`, `failed` or `skipped`")
+    outcome: str = Field(description="`sent`, `silent`, `said`, `failed` or `skipped`.")
     message_id: str | None
     reason: str | None
 
 
 class HeartbeatRunList(Rows[HeartbeatRunAnswer]):
-    """Beats."""
+    """Runs of a heartbeat."""
 
 
 @routes.get("/api/heartbeats", READ)
 def heartbeats() -> HeartbeatList:
-    """List the heartbeats that were ever set up, as far as the key reaches."""
+    """List heartbeats of the agents that the key reaches.
+
+    An agent whose heartbeat was never set up is not listed.
+    """
     with read() as tx:
         heartbeats = list_heartbeats(tx)
     mine = (each for each in heartbeats if caller().can_reach(each.agent))
@@ -108,7 +113,7 @@ def heartbeats() -> HeartbeatList:
 
 @routes.get("/api/agents/<agent_id>/heartbeat", READ, NotFound)
 def heartbeat(path: AgentPath) -> HeartbeatText:
-    """Show how an agent is woken, and what it is told then."""
+    """Get an agent's heartbeat and its text."""
     current, settings = _get_heartbeat(path), api().settings
     return HeartbeatText.from_row(
         current,
@@ -120,9 +125,9 @@ def heartbeat(path: AgentPath) -> HeartbeatText:
 
 @routes.put("/api/agents/<agent_id>/heartbeat", ADMIN, NotFound, InTheWay)
 def put(path: AgentPath, body: HeartbeatBody) -> Done:
-    """Change how an agent is woken, or what it is told; what is not sent stays.
+    """Change an agent's heartbeat or its text.
 
-    To turn it on begins its counts anew.
+    Omitted fields are unchanged. Enabling a heartbeat resets its counts.
     """
     current, settings = _get_heartbeat(path), api().settings
     text = body.content
@@ -135,7 +140,7 @@ def put(path: AgentPath, body: HeartbeatBody) -> Done:
         get_agent(tx, current.agent)
         if change:
             change_heartbeat(tx, current.agent, **change)
-        # Last, before the transaction commits: either all of it is done, or nothing.
+        # The last step before the commit, so that either everything is changed or nothing.
         if text is not None:
             write_heartbeat_text(settings, current.agent, text)
     return Done()
@@ -143,9 +148,9 @@ def put(path: AgentPath, body: HeartbeatBody) -> Done:
 
 @routes.get("/api/agents/<agent_id>/heartbeat/beats", READ, NotFound)
 def beats(path: AgentPath, query: Page) -> HeartbeatRunList:
-    """List an agent's beats, and what came of each.
+    """List the runs of an agent's heartbeat with their outcomes.
 
-    The newest first; with `since_id` what came after it, the oldest first.
+    Newest first; with `since_id`, the later ones, oldest first.
     """
     agent = _get_heartbeat(path).agent
     last = page_end(BEATS, query)
@@ -161,7 +166,7 @@ def _get_heartbeat(path: AgentPath) -> Heartbeat:
 
 
 def _values(heartbeat: Heartbeat) -> dict[str, object]:
-    """The fields of its answer that have another form than in core."""
+    """Return the fields whose form differs from core."""
     return {
         "enabled": heartbeat.state is HeartbeatState.ON,
         "interval": heartbeat.every // SECOND,

@@ -1,4 +1,4 @@
-"""/api/history and the rooms of teams: what was said, and by whom."""
+"""Message history of agents, and the rooms of teams."""
 
 from __future__ import annotations
 
@@ -33,19 +33,20 @@ from bullpen.core.models import AGENT_MESSAGES, CHAT_MESSAGES
 from bullpen.core.roster.teams import get_team, list_teams
 from bullpen.core.store.transaction import Transaction
 
-routes = Routes("history", "What was said, and by whom.")
+routes = Routes("history", "Message history of agents.")
 
 Name = Annotated[str, Field(max_length=200)]
 
 
 class HistoryEntryAnswer(Answer):
-    """One thing that was said."""
+    """One entry of the history."""
 
     id: int
     agent_id: str
     role: str = Field(
-        description="`user` was said to the agent, `assistant` by it, or with the sender `bullpen`"
-        " to a person instead of an answer; `note` is for the agent alone"
+        description="`user`: a message to the agent. `assistant`: a response of the agent, or, with"
+        " the sender `bullpen`, a notice to the person instead of a response. `note`: only for the"
+        " agent."
     )
     channel: str
     sender: str
@@ -55,31 +56,33 @@ class HistoryEntryAnswer(Answer):
 
 
 class HistoryEntryList(Rows[HistoryEntryAnswer]):
-    """What was said."""
+    """Entries of the history."""
 
 
 class AgentPath(BaseModel):
-    """Which agent."""
+    """Selects an agent."""
 
-    agent_id: str = Field(max_length=200, description="the agent's id, of one that is gone as well")
+    agent_id: str = Field(
+        max_length=200, description="The agent's id; the agent may have been removed."
+    )
 
 
 class HistoryQuery(Page):
-    """Which part of the history."""
+    """Filters of the history."""
 
-    agent: Name | None = Field(None, description="only what was said to this one, or by it")
+    agent: Name | None = Field(None, description="Only messages to and from this agent.")
 
 
 class SearchQuery(BaseModel):
-    """What to look for."""
+    """A search of the history."""
 
-    text: str = Field(min_length=1, max_length=200, description="whatever its case")
-    agent: Name | None = Field(None, description="only what was said to this one, or by it")
-    limit: int = Field(20, ge=1, le=MAX_PAGE_ROWS, description="how many at the most")
+    text: str = Field(min_length=1, max_length=200, description="The text, in any case.")
+    agent: Name | None = Field(None, description="Only messages to and from this agent.")
+    limit: int = Field(20, ge=1, le=MAX_PAGE_ROWS, description="Maximum number of results.")
 
 
 class PersonAnswer(Answer):
-    """Somebody who wrote, and where."""
+    """A person who wrote, and the channel."""
 
     channel: str
     sender: str
@@ -92,22 +95,22 @@ class PersonList(Rows[PersonAnswer]):
 
 @routes.get("/api/agents/<agent_id>/messages", READ)
 def of_agent(path: AgentPath, query: Page) -> HistoryEntryList:
-    """Read what was said to an agent and by it.
+    """List the messages to and from an agent.
 
-    The newest first; with a `since_id` above 0 what came after it, the oldest first. What was said
-    to an agent is there from the moment it is accepted, and stays when the agent is removed.
+    Newest first; with a `since_id` above 0, the later ones, oldest first. A message is in the
+    history as soon as it is accepted, and stays there when the agent is removed.
     """
     require_reach(path.agent_id)
-    # The reference's clients always send `since_id=0`, and expect the newest.
+    # TinyAGI's clients always send `since_id=0`, and expect the newest.
     newest = Page(limit=query.limit, since_id=query.since_id or None)
     return _list_history([path.agent_id], newest)
 
 
 @routes.get("/api/agent-messages", READ)
 def of_all(query: HistoryQuery) -> HistoryEntryList:
-    """Read what was said to all agents, and by them; or to one of them, and by it.
+    """List the messages to and from all agents, or one agent.
 
-    The newest first; with `since_id` what came after it, the oldest first.
+    Newest first; with `since_id`, the later ones, oldest first.
     """
     if query.agent is not None:
         require_reach(query.agent)
@@ -117,7 +120,7 @@ def of_all(query: HistoryQuery) -> HistoryEntryList:
 
 @routes.get("/api/history/search", READ)
 def search(query: SearchQuery) -> HistoryEntryList:
-    """Find where a text occurs, the newest first."""
+    """Search the history for a text, newest first."""
     require_reach(query.agent)
     with read() as tx:
         return HistoryEntryList.of(search_history(tx, query.text, query.agent, query.limit))
@@ -125,7 +128,7 @@ def search(query: SearchQuery) -> HistoryEntryList:
 
 @routes.get("/api/people", READ)
 def people() -> PersonList:
-    """List who wrote, on which channel and under which id."""
+    """List the people who wrote, with channel and id."""
     require_reach(None)
     with read() as tx:
         return PersonList.of(list_people(tx))
@@ -141,35 +144,35 @@ def _list_history(agents: Collection[str] | None, query: Page) -> HistoryEntryLi
     return HistoryEntryList.page(rows, query)
 
 
-room_routes = Routes("rooms", "What a team says among itself.")
+room_routes = Routes("rooms", "Chat rooms of teams.")
 
 
 FIRST_MOMENT = 10**11
-"""A smaller `since` (before March 1973) is a post's number, as the reference's viewer sends it."""
+"""A smaller `since` (before March 1973) is a post's number, as TinyAGI's viewer sends it."""
 
 
 class RoomPath(BaseModel):
-    """Whose room."""
+    """Selects a room."""
 
-    team_id: str = Field(description="the team's id")
+    team_id: str = Field(description="The team's id.")
 
 
 class RoomQuery(Page):
-    """Which posts."""
+    """Filters of posts."""
 
     since: Cursor | None = Field(
         None,
-        description="only what was posted after this moment, or below 10^11 after the post of this"
-        " number, the oldest first; 0 is the newest posts, the newest first",
+        description="Only posts after this time, oldest first; a value below 10^11 is the number of"
+        " a post. 0: the newest posts, newest first.",
     )
 
 
 class PostAnswer(Answer):
-    """One post."""
+    """A post."""
 
     id: int
     team_id: str
-    from_agent: str = Field(description="who said it: an agent, or a person's name")
+    from_agent: str = Field(description="The author: an agent, or a person's name.")
     message: str
     created_at: int
 
@@ -179,27 +182,27 @@ class PostList(Rows[PostAnswer]):
 
 
 class NewPostBody(StrictBody):
-    """What a person says in a room."""
+    """A person's post."""
 
     message: str
     sender: Annotated[str, Field(min_length=1, max_length=200)] = Field(
-        "user", description="the person's name; not an agent's"
+        "user", description="The person's name; not an agent's name."
     )
 
 
 class NewPostAnswer(Done):
-    """It is in the room, and every member will read it."""
+    """The stored post, which every member of the team receives."""
 
     id: int
     conversation_id: str
 
 
 class Room(CamelAnswer):
-    """A room in which something was said."""
+    """A room with posts."""
 
     team_id: str
-    file: str = Field(description="where its posts are read")
-    time: int = Field(description="when somebody last said something")
+    file: str = Field(description="The path of its posts in this API.")
+    time: int = Field(description="The time of the newest post.")
 
 
 class RoomList(Rows[Room]):
@@ -208,10 +211,9 @@ class RoomList(Rows[Room]):
 
 @room_routes.get("/api/chatroom/<team_id>", READ, NotFound)
 def posts(path: RoomPath, query: RoomQuery) -> PostList:
-    """Read a room.
+    """List the posts of a room.
 
-    The newest posts first; with `since_id`, or a `since` above 0, what came after it, the oldest
-    first.
+    Newest first; with `since_id`, or a `since` above 0, the later ones, oldest first.
     """
     since_id, since = query.since_id, query.since or None
     if since is not None:
@@ -240,7 +242,7 @@ def posts(path: RoomPath, query: RoomQuery) -> PostList:
 
 @room_routes.post("/api/chatroom/<team_id>", PUBLISH, NotFound, NameTaken, LaneError)
 def post(path: RoomPath, body: NewPostBody) -> NewPostAnswer:
-    """Say something to every member of a team."""
+    """Post in a team's room, for every member."""
     text = body.message.strip()
     if not text:
         raise BadText("the message is empty")
@@ -252,7 +254,7 @@ def post(path: RoomPath, body: NewPostBody) -> NewPostAnswer:
 
 @room_routes.get("/api/chats", READ)
 def rooms() -> RoomList:
-    """List the rooms in which something was said, the latest first."""
+    """List the rooms with posts, the latest post first."""
     with read() as tx:
         times = last_posted_at(tx)
         rooms = [

@@ -1,4 +1,4 @@
-"""/api/keys and /api/audit: keys for the API, and the log of what was done with them."""
+"""/api/keys and /api/audit: API keys and the audit log."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from bullpen.core.access.keys import KeyKind, Scope, add_key_as, list_keys_as, r
 from bullpen.core.errors import UnknownKey
 from bullpen.core.models import AUDIT_LOG
 
-routes = Routes("keys", "Keys for the API, each with scopes, and revoked at once.")
-audit_routes = Routes("audit", "Who did what over the API.")
+routes = Routes("keys", "API keys and their scopes.")
+audit_routes = Routes("audit", "The audit log.")
 
 
 class NewKey(StrictBody):
-    """What the key is to be for."""
+    """A new key."""
 
-    name: Annotated[str, Field(min_length=1, max_length=200, description="what it is for")]
+    name: Annotated[str, Field(min_length=1, max_length=200, description="The key's name.")]
     scopes: list[Scope] = Field(min_length=1, max_length=16)
     agents: list[Annotated[str, Field(max_length=32)]] | None = Field(
-        None, max_length=1000, description="the agents that it reaches; null is all"
+        None, max_length=1000, description="The agents that the key reaches; null: all."
     )
-    expires_at: Number | None = Field(None, description="when it opens nothing any more")
+    expires_at: Number | None = Field(None, description="The time when the key expires.")
 
 
 def _sorted_agents(agents: Collection[str] | None) -> list[str] | None:
@@ -50,21 +50,22 @@ class KeyAnswer(Answer):
     used_at: int | None
     revoked_at: int | None
     made_by: str | None = Field(
-        description="a key's id, `owner` for the owner's token, null if made on the machine"
+        description="The id of the key that created it; `owner`: the owner's token; null: the "
+        "command line on the machine."
     )
-    valid: bool = Field(description="whether it still opens anything")
+    valid: bool = Field(description="Whether the key is neither revoked nor expired.")
 
 
 class NewKeyAnswer(KeyAnswer, Done):
     """The new key, with its secret."""
 
-    key: str = Field(description="the secret: shown this once, and stored nowhere")
+    key: str = Field(description="The secret, shown only once and not stored.")
 
 
 class Revoked(Done):
-    """It is revoked."""
+    """The revoked keys."""
 
-    revoked: list[str] = Field(description="the keys and logins that were in force until now")
+    revoked: list[str] = Field(description="The keys and logins that were valid until now.")
 
 
 class KeyList(Rows[KeyAnswer]):
@@ -72,16 +73,16 @@ class KeyList(Rows[KeyAnswer]):
 
 
 class KeyPath(BaseModel):
-    """Which key."""
+    """Selects a key."""
 
-    key_id: str = Field(max_length=100, description="the key's id; it is no secret")
+    key_id: str = Field(max_length=100, description="The key's id, which is not a secret.")
 
 
 @routes.get("/api/keys", ADMIN)
 def keys() -> KeyList:
-    """List the keys and the browsers that were let in, those of the past included.
+    """List keys and browser logins, also the past ones.
 
-    A key for some agents sees those that are for these alone.
+    A key for some agents gets only the keys for those agents.
     """
     with read() as tx:
         keys = list_keys_as(tx, caller())
@@ -90,9 +91,10 @@ def keys() -> KeyList:
 
 @routes.post("/api/keys", ADMIN)
 def add(body: NewKey) -> NewKeyAnswer:
-    """Make a key. No key makes one that may more, reaches more or lasts longer than itself.
+    """Create a key.
 
-    It ends with the key that makes it, when that is revoked or expires.
+    A key cannot create a key with more scopes, more agents or a later expiry than its own. The new
+    key becomes invalid when the key that created it is revoked or expires.
     """
     with write() as tx:
         key, secret = add_key_as(tx, caller(), body.name, body.scopes, body.agents, body.expires_at)
@@ -101,35 +103,36 @@ def add(body: NewKey) -> NewKeyAnswer:
 
 @routes.delete("/api/keys/<key_id>", ADMIN, UnknownKey)
 def revoke(path: KeyPath) -> Revoked:
-    """Revoke a key or browser login, and all keys and logins that it made, from now on."""
+    """Revoke a key or browser login, with all that it created."""
     with write() as tx:
         revoked = revoke_key_as(tx, caller(), path.key_id)
     return Revoked(revoked=[each.id for each in revoked])
 
 
 class AuditEntryAnswer(Answer):
-    """One thing that was done, or refused."""
+    """An action, or a refused action."""
 
     id: int
     key_id: str
     key_name: str
     action: str
-    target: str = Field(description="the path that was asked for")
-    outcome: str = Field(description="`done`, or the code of the error")
+    target: str = Field(description="The path of the request.")
+    outcome: str = Field(description="`done`, or the code of the error.")
     request_id: str
     address: str
     created_at: int
 
 
 class AuditEntryList(Rows[AuditEntryAnswer]):
-    """Lines of the log."""
+    """Entries of the audit log."""
 
 
 @audit_routes.get("/api/audit", ADMIN)
 def audit(query: Page) -> AuditEntryList:
-    """List what was done, the latest first; with `since_id` what came after it, the oldest first.
+    """List the audit log.
 
-    For keys that reach all agents.
+    Newest first; with `since_id`, the later entries, oldest first. Requires a key that reaches all
+    agents.
     """
     require_reach(None)
     last = page_end(AUDIT_LOG, query)

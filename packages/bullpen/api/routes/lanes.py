@@ -1,4 +1,4 @@
-"""Lanes: an agent's queue, how it behaves, and whether it runs."""
+"""Lanes: the queues of agents, their policies and states."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from bullpen.core.roster.agents import get_agent
 from bullpen.core.states import LaneState
 from bullpen.core.store.transaction import Transaction
 
-routes = Routes("lanes", "Agents' queues: how each behaves, and whether it runs.")
+routes = Routes("lanes", "Agents' queues, their policies and states.")
 
 
 class LaneAnswer(Answer):
@@ -39,8 +39,10 @@ class LaneAnswer(Answer):
 
     agent: str
     state: LaneState
-    reason: str | None = Field(description="why it is not active")
-    outside: bool = Field(description="whether workers outside answer it, and no processor does")
+    reason: str | None = Field(description="Why it is not active.")
+    outside: bool = Field(
+        description="Whether only external workers answer its messages, and no processor."
+    )
     ordering: Ordering
     batching: Batching
     max_depth: int | None
@@ -48,11 +50,11 @@ class LaneAnswer(Answer):
     max_attempts: int
     pending: int
     processing: int
-    worker: str | None = Field(description="who answers it now")
-    claimed_at: int | None = Field(description="since when")
+    worker: str | None = Field(description="The worker of the present claim.")
+    claimed_at: int | None = Field(description="The time of the present claim.")
     lease_expires_at: int | None
     waits_until: int | None = Field(
-        validation_alias="not_before", description="a rate limit makes it wait until then"
+        validation_alias="not_before", description="The end of the wait for a rate limit."
     )
     created_at: int
     updated_at: int
@@ -63,31 +65,35 @@ class LaneList(Rows[LaneAnswer]):
 
 
 class LanePath(BaseModel):
-    """Whose lane."""
+    """Selects a lane."""
 
-    agent: str = Field(max_length=100, description="the agent's id")
+    agent: str = Field(max_length=100, description="The agent's id.")
 
 
 class LaneChange(StrictBody):
-    """How it is to behave; what is not named stays."""
+    """The fields of a lane's policy to change."""
 
-    ordering: Ordering = Field(Ordering.FIFO, description="what waits is put into the new order")
-    batching: Batching = Field(Batching.ALL, description="how many messages one run answers")
-    max_depth: int | None = Field(
-        None, ge=1, le=MAX_DEPTH, description="how many messages may wait; null is any number"
+    ordering: Ordering = Field(
+        Ordering.FIFO, description="The order of messages; pending messages are reordered."
     )
-    overflow: Overflow = Field(Overflow.REJECT, description="what happens when it is full")
+    batching: Batching = Field(
+        Batching.ALL, description="Whether one run answers one message or several."
+    )
+    max_depth: int | None = Field(
+        None, ge=1, le=MAX_DEPTH, description="Maximum number of pending messages; null: no limit."
+    )
+    overflow: Overflow = Field(Overflow.REJECT, description="What happens if the lane is full.")
     max_attempts: int | None = Field(
         None,
         ge=1,
         le=MAX_ATTEMPTS,
-        description="failed runs before a message is dead; null is the setting",
+        description="Failed attempts after which a message is dead; null: the setting.",
     )
 
 
 @routes.get("/api/lanes", READ)
 def lanes() -> LaneList:
-    """List the lanes, those of removed agents included, as far as the key reaches."""
+    """List the lanes that the key reaches, also of removed agents."""
     with read() as tx:
         lanes = list_lanes(tx)
     return LaneList.of(_lane_answer(each) for each in lanes if caller().can_reach(each.agent))
@@ -95,7 +101,7 @@ def lanes() -> LaneList:
 
 @routes.get("/api/lanes/<agent>", READ, UnknownAgent)
 def lane(path: LanePath) -> LaneAnswer:
-    """Show one lane."""
+    """Get a lane."""
     require_reach(path.agent)
     with read() as tx:
         return _lane_answer(get_lane(tx, path.agent))
@@ -103,7 +109,7 @@ def lane(path: LanePath) -> LaneAnswer:
 
 @routes.patch("/api/lanes/<agent>", ADMIN, UnknownAgent)
 def change(path: LanePath, body: LaneChange) -> LaneAnswer:
-    """Change how a lane behaves; what is not named stays as it is."""
+    """Change a lane's policy; omitted fields are unchanged."""
     require_reach(path.agent)
     with write() as tx:
         get_agent(tx, path.agent)
@@ -114,25 +120,34 @@ def change(path: LanePath, body: LaneChange) -> LaneAnswer:
 
 @routes.post("/api/lanes/<agent>/pause", ADMIN, UnknownAgent, Conflict)
 def pause(path: LanePath, body: Reason) -> Done:
-    """Begin no more runs of this agent; messages still come in, and wait."""
+    """Pause an agent's lane.
+
+    No run of the agent starts. New messages are accepted and stay pending.
+    """
     return _apply(path, partial(pause_lane, reason=body.reason or "paused"))
 
 
 @routes.post("/api/lanes/<agent>/resume", ADMIN, UnknownAgent, Conflict)
 def resume(path: LanePath) -> Done:
-    """Let the agent take in and answer again."""
+    """Resume an agent's lane."""
     return _apply(path, resume_lane)
 
 
 @routes.post("/api/lanes/<agent>/drain", ADMIN, UnknownAgent, Conflict)
 def drain(path: LanePath, body: Reason) -> Done:
-    """Take nothing new in, and answer what is there."""
+    """Drain an agent's lane.
+
+    New messages are refused, and pending messages are answered.
+    """
     return _apply(path, partial(drain_lane, reason=body.reason or "draining"))
 
 
 @routes.post("/api/lanes/<agent>/archive", ADMIN, UnknownAgent, Conflict, LaneError)
 def archive(path: LanePath, body: Reason) -> Done:
-    """Close an empty lane: nothing in, nothing out."""
+    """Archive an agent's empty lane.
+
+    New messages are refused.
+    """
     return _apply(path, partial(archive_lane, reason=body.reason or "archived"))
 
 
@@ -146,7 +161,7 @@ def _apply(path: LanePath, verb: Callable[[Transaction, str], None]) -> Done:
 
 
 def _lane_answer(lane: LaneRecord) -> LaneAnswer:
-    # What it ran last stays in its row.
+    # The row keeps the worker and the time of the last claim.
     runs = lane.lease_expires_at is not None
     return LaneAnswer.from_row(
         lane,

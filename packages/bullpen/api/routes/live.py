@@ -53,10 +53,10 @@ LOOK_SECONDS = 5.0
 """How often a thread that waits for a command checks that the connection is still open."""
 
 COMMAND_OVERHEAD_BYTES = 1 << 16
-"""How much longer than the longest request body a command may be, for the rest of its JSON."""
+"""The number of bytes by which a command may exceed the largest request body, for its JSON."""
 
 SOCKET_THREADS_SHARE = (7, 16)
-"""The share of the threads that may serve WebSockets: each holds one as long as it is open."""
+"""The share of the threads that may serve WebSockets; an open WebSocket uses one."""
 
 Ref = (
     Annotated[str, Field(max_length=200)]
@@ -66,13 +66,13 @@ Ref = (
 
 
 class Command(StrictBody):
-    """What all commands have: a name of the client's own, to know the answer by."""
+    """The common fields of commands; the reply has the same `ref`."""
 
     ref: Ref = None
 
 
 class Subscribe(Command):
-    """Want other events from now on; or everything after an id once more."""
+    """Change the filters of the stream, or replay events after an id."""
 
     do: Literal["subscribe"]
     types: list[Name] | None = None
@@ -83,7 +83,7 @@ class Subscribe(Command):
 
 
 class Send(CamelBody, Command):
-    """Say something, as in a chat; the answer comes as `response_ready`."""
+    """Send a message; the response arrives as the event `response_ready`."""
 
     do: Literal["send"]
     message: str
@@ -94,21 +94,21 @@ class Send(CamelBody, Command):
 
 
 class Post(history.NewPostBody, Command):
-    """Say something in a team's room."""
+    """Post in a team's room."""
 
     do: Literal["post"]
     team: Name
 
 
 class Ack(Command):
-    """Say that an answer was read."""
+    """Acknowledge a response."""
 
     do: Literal["ack"]
     id: Annotated[int, Field(ge=1, le=MAX_JSON_INT, strict=True)]
 
 
 class Ping(Command):
-    """Ask for an answer."""
+    """Check the connection."""
 
     do: Literal["ping"]
 
@@ -118,7 +118,7 @@ COMMAND: TypeAdapter[AnyCommand] = TypeAdapter(Annotated[AnyCommand, Field(discr
 
 
 def run_command(client: Client, text: str | bytes) -> None:
-    """Run a command and report its result; no command ends the connection."""
+    """Run a command and send its result; an invalid command does not end the connection."""
     ref: Ref = None
     try:
         command = _parse(text)
@@ -133,25 +133,25 @@ def run_command(client: Client, text: str | bytes) -> None:
     except Exception as error:
         log.error("a command failed", exc_info=error)
         failed = BullpenError(
-            "something in Bullpen failed", hint=f"The log has it as {g.request_id}."
+            "internal error", hint=f"The log of the API has it with the id {g.request_id}."
         )
         _refuse(client, ref, error_response(failed).get_json())
 
 
 def _parse(text: str | bytes) -> dict[str, Json]:
     if isinstance(text, bytes):
-        raise BadRequest("a command is text, and no bytes")
+        raise BadRequest("a command must be a text frame, not a binary frame")
     try:
         command = read_json(text)
     except ValueError as error:
         raise BadRequest(f"the command is not valid JSON: {str(error)[:200]}") from None
     if not isinstance(command, dict):
-        raise BadRequest("a command is one JSON object")
+        raise BadRequest("a command must be a JSON object")
     return command
 
 
 def _check_key() -> None:
-    """Refuse a key that was revoked while its connection is still open."""
+    """Refuse a key that was revoked while its connection was open."""
     with api().store.read() as tx:
         require_valid(tx)
 
@@ -220,7 +220,7 @@ def _refuse(client: Client, ref: Ref, error: Document) -> None:
 
 
 class SocketReader(threading.Thread):
-    """The thread in which the library reads; however it ends, the socket is closed."""
+    """The thread in which the library reads; it always closes the socket at its end."""
 
     def __init__(self, target: Callable[[], None]) -> None:
         super().__init__(target=target, daemon=True)
@@ -231,7 +231,7 @@ class SocketReader(threading.Thread):
         try:
             super().run()
         except Exception:
-            log.exception("a WebSocket could not be read any more")
+            log.exception("reading a WebSocket failed")
         finally:
             self._of.connected = False
             self._of.sock.close()
@@ -248,7 +248,7 @@ def _configure(state: BlueprintSetupState) -> None:
 
 @routes.blueprint.before_request
 def _begin() -> Response | None:
-    """Refuse before the handshake, as with any request."""
+    """Refuse an invalid request before the handshake."""
     require_scope(Scope.READ)
     _check_handshake()
     try:
@@ -269,7 +269,8 @@ def _begin() -> Response | None:
         limit=api().settings.api_threads * SOCKET_THREADS_SHARE[0] // SOCKET_THREADS_SHARE[1],
     )
     g.outbound = HubSocket(hub, client)
-    # The library writes through this one, uncompressed: frames are encoded once for all clients.
+    # The library writes through this socket without compression, because each frame is encoded
+    # once for all clients.
     request.environ[SOCKET] = g.outbound
     request.environ.pop("HTTP_SEC_WEBSOCKET_EXTENSIONS", None)
     return None
@@ -279,7 +280,7 @@ def _begin() -> Response | None:
 @routes.blueprint.errorhandler(NoHandshake)
 def _no_handshake(error: Exception) -> Response:
     api().hub.forget(g.outbound.client)
-    return error_response(BadRequest(f"this is no handshake of a WebSocket: {error}"))
+    return error_response(BadRequest(f"invalid WebSocket handshake: {error}"))
 
 
 def _check_handshake() -> None:
@@ -288,12 +289,12 @@ def _check_handshake() -> None:
     except (binascii.Error, ValueError):
         key = b""
     if len(key) != 16 or request.headers.get("Sec-WebSocket-Version") != "13":
-        raise BadRequest("this is no handshake of a WebSocket, version 13")
+        raise BadRequest("invalid WebSocket handshake: version 13 is required")
 
 
 @sock.route("/api/ws", bp=routes.blueprint)  # type: ignore[untyped-decorator]
 def live(websocket: Server) -> None:
-    """Serve one client until it goes."""
+    """Serve one client until it disconnects."""
     outbound: HubSocket = g.outbound
     outbound.inbox = websocket.input_buffer
     client, hub, store = outbound.client, api().hub, api().store
@@ -308,4 +309,4 @@ def live(websocket: Server) -> None:
         return
     except Exception:
         log.exception("a WebSocket failed")
-        hub.end(client, EndReason.FAILED, "something in Bullpen failed")
+        hub.end(client, EndReason.FAILED, "internal error")

@@ -1,4 +1,4 @@
-"""The way in for a browser: a one-time link, and the cookie that it is exchanged for."""
+"""Login of a browser: a one-time link, exchanged for a cookie."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from bullpen.core.clock import SECOND
 from bullpen.core.errors import NoAccess
 from bullpen.core.network import is_loopback
 
-routes = Routes("login", "The way in for a browser.")
+routes = Routes("login", "Login of browsers.")
 
 HOME = "/openapi/swagger"
 """Where a browser is redirected after login."""
@@ -33,46 +33,47 @@ NAME_LENGTH = 60
 
 
 class Link(Done):
-    """A link for one browser."""
+    """A login link for one browser."""
 
     url: str
     expires_at: int
 
 
 class Code(BaseModel):
-    """What the link carries."""
+    """The code of a login link."""
 
     code: str = Field(max_length=200)
 
 
 class Nonce(BaseModel):
-    """What is asked."""
+    """The challenge of a proof."""
 
-    nonce: str = Field(pattern=r"^[0-9a-f]{32}$", description="a number that nobody asked before")
+    nonce: str = Field(pattern=r"^[0-9a-f]{32}$", description="A new random number.")
 
 
 class Proof(Answer):
-    """What only this home's API can answer."""
+    """The response that only the API of this home can compute."""
 
     proof: str
 
 
 class Me(Answer):
-    """Who asks, and what that one may do."""
+    """The key of the request, and its rights."""
 
     id: str
     kind: KeyKind
     name: str
     scopes: list[Scope]
-    agents: AgentSet = Field(description="the agents that it reaches; null is all")
+    agents: AgentSet = Field(description="The agents that the key reaches; null: all.")
     expires_at: int | None
 
 
 @routes.post("/api/login-links", ADMIN)
 def make() -> Link:
-    """Make a link that lets one browser in, once, within a few minutes.
+    """Create a one-time login link for a browser.
 
-    The browser has the rights of the key that makes the link, and its login ends with that key.
+    The link is valid for a few minutes. The browser gets the rights of the key that created the
+    link, and its login ends with that key.
     """
     with write() as tx:
         code, until = create_login_link(tx, caller())
@@ -81,12 +82,12 @@ def make() -> Link:
 
 @routes.get("/login", NO_SCOPE)
 def come_in(query: Code) -> Redirect:
-    """Exchange a link's code for a cookie."""
+    """Exchange the code of a login link for a cookie."""
     if request.method == "HEAD":
         return _redirect(HOME)  # a preview of the link must not use it up
     cookie = cookie_name()
     if cookie is None:
-        # Only with a valid code: others must not learn the name.
+        # Only with a valid code, because the name is secret.
         with read() as tx:
             valid = is_login_link(tx, query.code)
         return _redirect(_login_url(query.code)) if valid else _refuse()
@@ -99,7 +100,7 @@ def come_in(query: Code) -> Redirect:
 
 @routes.post("/api/logout", NO_SCOPE, audited=True)
 def leave() -> Annotated[Response, Done]:
-    """End this browser's login; keys that it made stay."""
+    """End the browser's login; keys that it created stay valid."""
     if caller().kind is KeyKind.BROWSER:
         with write() as tx:
             log_out(tx, caller())
@@ -111,25 +112,28 @@ def leave() -> Annotated[Response, Done]:
 
 @routes.get("/api/me", NO_SCOPE)
 def me() -> Me:
-    """Say who asks, and what that one may do."""
+    """Get the key of this request and its rights."""
     key = caller()
     return Me.from_row(key, scopes=[scope for scope in Scope if key.has_scope(scope)])
 
 
 @routes.get("/", NO_SCOPE)
 def front() -> Redirect:
-    """Lead a browser to the page on which the API can be tried."""
+    """Redirect a browser to the page that documents the API."""
     return _redirect(HOME)
 
 
 @routes.get("/api/proof", NO_SCOPE)
 def proof(query: Nonce) -> Proof:
-    """Prove to `bullpen open` that this is the API of its home, before it sends a browser here."""
+    """Prove that this is the API of a home.
+
+    `bullpen open` asks for the proof before it opens a browser.
+    """
     return Proof(proof=api().owner.prove(query.nonce))
 
 
 def _login_url(code: str) -> str:
-    """The link, under the name that browsers use."""
+    """Return the link with the host name that browsers use."""
     base = urlsplit(request.host_url)
     url = api().settings.public_url or f"{base.scheme}://{base.netloc}"
     if not api().settings.public_url and is_loopback(base.hostname or ""):
@@ -141,7 +145,7 @@ def _login_url(code: str) -> str:
 def _refuse() -> Response:
     count_failure()
     raise NoAccess(
-        "invalid, expired or used login link", hint="Make another one with `bullpen open`."
+        "invalid, expired or used login link", hint="Create a new link with `bullpen open`."
     )
 
 

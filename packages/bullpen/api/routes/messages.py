@@ -1,4 +1,4 @@
-"""/api/message: send a message, and see what became of it."""
+"""/api/message and /api/messages: send, list and manage messages."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ from bullpen.core.routing.address import route_text
 from bullpen.core.states import MessageState
 from bullpen.core.store.transaction import Transaction
 
-routes = Routes("messages", "Messages from people, and what becomes of them.")
+routes = Routes("messages", "Messages to agents.")
 NO_LIMIT = 1 << 31
 MAX_KEY_CHARS = 200
 Name = Annotated[str, Field(max_length=200)]
@@ -65,7 +65,7 @@ DECISION_ERRORS: tuple[type[BullpenError], ...] = (NotFound, Conflict, LaneError
 
 
 class Address(StrictBody):
-    """Where on a platform the answer goes."""
+    """The reply address on a platform."""
 
     chat: Name = ""
     thread: Name = ""
@@ -75,45 +75,50 @@ class Address(StrictBody):
 class NewMessageBody(CamelBody):
     """A message from a person."""
 
-    message: str = Field(description="to whom it is addressed is read from its text")
-    agent: Name | None = Field(None, description="who gets what addresses nobody")
+    message: str = Field(description="The text; `@name` in it addresses an agent or a team.")
+    agent: Name | None = Field(None, description="The recipient if the text has no `@name`.")
     sender: Name = "API"
     sender_id: Name | None = None
     channel: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,31}$")] = "api"
     message_id: NewId | None = Field(
-        None, description="an id of your own; a second message with it is refused"
+        None, description="Your own id; a second message with the same id is refused."
     )
     files: list[Annotated[str, Field(max_length=4096)]] = Field(
         default_factory=list,
         max_length=64,
-        description="names of uploaded files, or paths below the directories of an agent that it "
-        "is for",
+        description="Names of uploaded files, or paths below the directories of a recipient.",
     )
     reply_to: Address | None = None
     priority: Priority = Priority.NORMAL
-    delay: Number = Field(0, description="milliseconds before it is due")
-    deadline: Number | None = Field(None, description="when it is of no use any more")
-    payload: dict[str, JsonValue] | None = Field(None, description="handed to the worker as it is")
-    schema_: Name | None = Field(None, alias="schema", description="what the payload is")
+    delay: Number = Field(0, description="Milliseconds before it is due.")
+    deadline: Number | None = Field(
+        None, description="The time after which it expires if no run has begun."
+    )
+    payload: dict[str, JsonValue] | None = Field(
+        None, description="Data for the worker, passed on unchanged."
+    )
+    schema_: Name | None = Field(None, alias="schema", description="The payload's type.")
 
 
 class EnqueuedMessage(CamelAnswer):
-    """One of the messages that it came to."""
+    """A stored message; a message to several recipients is stored once for each."""
 
     message_id: str
 
 
 class EnqueuedAnswer(CamelAnswer, Done):
-    """It is stored, and will be answered."""
+    """The stored message."""
 
     message_id: str
     conversation_id: str
-    fresh: bool = Field(description="false if it was taken in before, under this Idempotency-Key")
+    fresh: bool = Field(
+        description="False if a message with this Idempotency-Key was stored before."
+    )
     messages: list[EnqueuedMessage]
 
 
 class MessageAnswer(Answer):
-    """A message with all that is known of it."""
+    """A message."""
 
     id: int
     message_id: str
@@ -148,13 +153,13 @@ class MessageList(Rows[MessageAnswer]):
 
 
 class MessagePath(BaseModel):
-    """Which message."""
+    """Selects a message."""
 
-    message_id: str = Field(description="the message's id")
+    message_id: str = Field(description="The message's id.")
 
 
 class MessageQuery(Page):
-    """Which messages."""
+    """Filters of messages."""
 
     status: MessageState | None = None
     agent: Name | None = None
@@ -163,19 +168,19 @@ class MessageQuery(Page):
 
 
 class Reason(StrictBody):
-    """Why."""
+    """The reason, for people."""
 
     reason: Annotated[str, Field(max_length=2000)] = ""
 
 
 @routes.post("/api/message", PUBLISH, NotFound, Conflict, LaneError)
 def send(body: NewMessageBody) -> EnqueuedAnswer:
-    """Send a message to an agent, a team, or several.
+    """Send a message to agents or teams.
 
-    `@coder …` and `[@coder: …] [#dev: …]` in the text say to whom; else it goes to `agent`, or to
-    the default agent. Who addresses nobody that exists is told so on their channel as well, if it
-    has a client. With the header `Idempotency-Key` a repeat is recognised, answered as the
-    first was, and not stored again.
+    `@coder …` or `[@coder: …] [#dev: …]` in the text gives the recipients. Without them the message
+    goes to `agent`, or to the default agent. If no recipient exists, the response is 404, and the
+    sender is also notified on their channel if it has a client. A repeated request with the same
+    header `Idempotency-Key` gets the first response again, and nothing is stored.
     """
     new = NewMessage(
         agent=body.agent or "",
@@ -211,9 +216,10 @@ def send(body: NewMessageBody) -> EnqueuedAnswer:
 
 @routes.get("/api/messages", READ)
 def messages(query: MessageQuery) -> MessageList:
-    """List the messages of the last day, and those that are not through.
+    """List recent and unfinished messages.
 
-    The newest first; with `since_id` what came after it, the oldest first.
+    These are the messages of the last day and older unfinished ones. Newest first; with `since_id`,
+    the later ones, oldest first.
     """
     require_reach(query.agent)
     filters = MessageFilter(
@@ -230,7 +236,7 @@ def messages(query: MessageQuery) -> MessageList:
 
 @routes.get("/api/messages/<message_id>", READ, NotFound)
 def message(path: MessagePath) -> MessageAnswer:
-    """Show one message, archived ones included."""
+    """Get a message, also an archived one."""
     with read() as tx:
         row = get_message(tx, path.message_id)
     require_reach(row.agent)
@@ -239,41 +245,42 @@ def message(path: MessagePath) -> MessageAnswer:
 
 @routes.post("/api/messages/<message_id>/cancel", APPROVE, *DECISION_ERRORS)
 def cancel_message(path: MessagePath, body: Reason) -> Done:
-    """End a message; if it is running, its run is stopped, and no other is touched."""
+    """Cancel a message, and stop its run if it is processing."""
     return _decide(path, partial(cancel, reason=body.reason or "cancelled"))
 
 
 @routes.post("/api/messages/<message_id>/hold", APPROVE, *DECISION_ERRORS)
 def hold_message(path: MessagePath, body: Reason) -> Done:
-    """Keep a waiting message from being answered until it is let go."""
+    """Hold a pending message until it is resumed."""
     return _decide(path, partial(hold, reason=body.reason or "held"))
 
 
 @routes.post("/api/messages/<message_id>/let-go", APPROVE, *DECISION_ERRORS)
 def let_go_message(path: MessagePath) -> Done:
-    """Let a held message go on."""
+    """Resume a held message."""
     return _decide(path, resume)
 
 
 @routes.post("/api/messages/<message_id>/retry", APPROVE, *DECISION_ERRORS)
 def retry_message(path: MessagePath) -> Done:
-    """Try a dead, cancelled or expired message again."""
+    """Retry a dead, cancelled or expired message."""
     return _decide(path, retry)
 
 
 @routes.delete("/api/messages/<message_id>", APPROVE, *DECISION_ERRORS)
 def drop_message(path: MessagePath) -> Done:
-    """Delete a dead, cancelled or expired message for good."""
+    """Delete a dead, cancelled or expired message permanently."""
     return _decide(path, drop)
 
 
 def submit_for_key(key: Key, new: NewMessage) -> tuple[Accepted, ...]:
-    """Enqueue a message for every agent that it addresses; the key must reach them all."""
+    """Enqueue a message for every agent that it addresses; the key must reach all of them."""
     if new.channel in INTERNAL_CHANNELS:
         # Messages on these channels get no response.
         raise BadRequest(
-            f"on the channel {new.channel!r} nobody writes but Bullpen itself",
-            hint="Rooms are at `/api/chatroom/<team>`, heartbeats at `/api/agents/<id>/heartbeat`.",
+            f"channel {new.channel!r} is reserved for Bullpen",
+            hint="Post in rooms at `/api/chatroom/<team>`, and change heartbeats at "
+            "`/api/agents/<id>/heartbeat`.",
         )
 
     sent = replace(new, key_id=key.bounded_id)
@@ -297,7 +304,7 @@ def _decide(path: MessagePath, verb: Callable[[Transaction, str], None]) -> Done
 
 
 def _check_files(body: NewMessageBody) -> tuple[str, ...]:
-    """The real paths of the message's files: uploaded ones, or of the agents that it addresses."""
+    """Return the real paths of the message's files: uploads, or files of its recipients."""
     with read() as tx:
         roots = [files_root(tx.settings)]
         if any("/" in each for each in body.files):
@@ -313,7 +320,7 @@ def _addressed_agents(tx: Transaction, body: NewMessageBody) -> list[Agent]:
     try:
         parts = route_text(body.message, load_address_book(tx), default)
     except UnknownRecipient:
-        return []  # `submit` raises it, after it has looked for a repeat
+        return []  # `submit` raises it, after it has checked for a repeated request
     for part in parts:
         members = get_team(tx, part.room).members if part.room is not None else (part.agent,)
         names.update(dict.fromkeys(each for each in members if each is not None))
@@ -322,8 +329,8 @@ def _addressed_agents(tx: Transaction, body: NewMessageBody) -> list[Agent]:
 
 
 def _idempotency_key() -> str | None:
-    """The header with the caller's id before it: keys of different callers do not collide."""
+    """Return the header after the caller's id, because callers may use the same header."""
     header = request.headers.get("Idempotency-Key", "")
     if len(header) > MAX_KEY_CHARS or not (header.isascii() and header.isprintable()):
-        raise BadRequest(f"the Idempotency-Key is not {MAX_KEY_CHARS} printable characters or less")
+        raise BadRequest(f"Idempotency-Key must have at most {MAX_KEY_CHARS} printable characters")
     return f"{caller().id}:{header}" if header else None

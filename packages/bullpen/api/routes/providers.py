@@ -1,4 +1,4 @@
-"""/api/providers: the providers that there are, and custom ones."""
+"""/api/providers and /api/custom-providers."""
 
 from __future__ import annotations
 
@@ -29,21 +29,23 @@ from bullpen.core.roster.providers import (
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import MASK, mask, mask_url
 
-routes = Routes("providers", "What can answer for an agent.")
+routes = Routes("providers", "Providers, built-in and custom.")
 
 
 class ProviderBody(LenientBody):
-    """A custom provider, or what of it is to be changed."""
+    """A new custom provider, or the fields of a provider to change."""
 
     name: ShortText | None = None
     harness: Harness | None = None
     base_url: LongText | None = None
-    api_key: LongText | None = Field(None, description="left out, or as it is shown: it stays")
+    api_key: LongText | None = Field(
+        None, description="The key; omitted, or the mask that is shown: no change."
+    )
     model: ShortText | None = None
 
 
 class ProviderAnswer(Answer):
-    """A custom provider; its key is never shown."""
+    """A custom provider, with its key masked."""
 
     name: str
     harness: Harness
@@ -57,37 +59,36 @@ class ProviderMap(RootModel[dict[str, ProviderAnswer]]):
 
 
 class Available(Answer):
-    """Something that can answer."""
+    """A provider."""
 
     name: str
     origin: ProviderOrigin
-    program: str | None = Field(description="the command line that it needs")
-    installed: bool = Field(description="whether that command line is there; true if it needs none")
+    program: str | None = Field(description="The program that it needs.")
+    installed: bool = Field(description="Whether the program is installed; true if it needs none.")
     configured: bool = Field(
-        description="whether Bullpen has what it needs to sign in; a command line may also have "
-        "signed in by itself"
+        description="Whether Bullpen has credentials for it. A program may have its own login."
     )
 
 
 class AvailableList(Rows[Available]):
-    """All that can answer."""
+    """Providers."""
 
 
 class ProviderPath(BaseModel):
-    """Which provider."""
+    """Selects a custom provider."""
 
-    provider_id: str = Field(description="the provider's id; agents name it `custom:<id>`")
+    provider_id: str = Field(description="The provider's id; agents use it as `custom:<id>`.")
 
 
 class ProviderDone(Done):
-    """The provider as it is now."""
+    """The provider after the change."""
 
     provider: ProviderAnswer
 
 
 @routes.get("/api/providers", READ)
 def providers() -> AvailableList:
-    """List all that can answer, and whether it is ready to."""
+    """List the providers, and whether each is ready to use."""
     require_reach(None)
     with read() as tx:
         custom = list_custom_providers(tx)
@@ -107,7 +108,7 @@ def providers() -> AvailableList:
 
 @routes.get("/api/custom-providers", READ)
 def custom_providers() -> ProviderMap:
-    """List the services that were added, by their ids; their keys are masked."""
+    """List the custom providers by id, with their keys masked."""
     require_reach(None)
     with read() as tx:
         return provider_map(tx)
@@ -115,7 +116,7 @@ def custom_providers() -> ProviderMap:
 
 @routes.get("/api/custom-providers/<provider_id>", READ, NotFound)
 def custom_provider(path: ProviderPath) -> ProviderAnswer:
-    """Show one service that was added; its key is masked."""
+    """Get a custom provider, with its key masked."""
     require_reach(None)
     with read() as tx:
         return _provider_answer(get_custom_provider(tx, path.provider_id))
@@ -123,9 +124,10 @@ def custom_provider(path: ProviderPath) -> ProviderAnswer:
 
 @routes.put("/api/custom-providers/<provider_id>", ADMIN, NameTaken)
 def put(path: ProviderPath, body: ProviderBody) -> ProviderDone:
-    """Add a service, or change one.
+    """Create or change a custom provider.
 
-    Of one that exists, what is not sent stays; a key that is sent as it is shown stays as well.
+    For an existing provider, omitted fields are unchanged, and so is a key that is sent back as its
+    mask.
     """
     with write() as tx:
         return ProviderDone(provider=_provider_answer(put_provider(tx, path.provider_id, body)))
@@ -133,7 +135,10 @@ def put(path: ProviderPath, body: ProviderBody) -> ProviderDone:
 
 @routes.delete("/api/custom-providers/<provider_id>", ADMIN, NotFound)
 def remove(path: ProviderPath) -> Done:
-    """Forget a service and its key; agents that name it are paused with their next message."""
+    """Delete a custom provider and its key.
+
+    Agents that use it are paused at their next message.
+    """
     require_reach(None)
     with write() as tx:
         remove_custom_provider(tx, path.provider_id)
@@ -141,12 +146,12 @@ def remove(path: ProviderPath) -> Done:
 
 
 def provider_map(tx: Transaction) -> ProviderMap:
-    """The custom providers."""
+    """Return the custom providers."""
     return ProviderMap({each.id: _provider_answer(each) for each in list_custom_providers(tx)})
 
 
 def put_provider(tx: Transaction, provider_id: str, body: ProviderBody) -> CustomProvider:
-    """Add `custom:<id>`, or change the fields that were sent."""
+    """Add `custom:<id>`, or change the given fields."""
     require_reach(None)
     change = CustomProviderChange()
     if body.name is not None:
@@ -164,7 +169,7 @@ def put_provider(tx: Transaction, provider_id: str, body: ProviderBody) -> Custo
         return change_custom_provider(tx, provider_id, **change)
     if not {"harness", "base_url", "api_key"} <= change.keys():
         raise BadProvider(
-            f"{provider_id} is new, and has no harness, address or key",
+            f"new custom provider {provider_id!r} requires a harness, a base URL and an API key",
             hint="Send `harness`, `base_url` and `api_key`.",
         )
     new = CustomProvider(id=provider_id, **change)

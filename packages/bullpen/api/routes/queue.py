@@ -1,4 +1,4 @@
-"""The queue: how full it is, what runs, and what waits for a person."""
+"""The queue: counts, running messages, and dead and held messages."""
 
 from __future__ import annotations
 
@@ -36,41 +36,43 @@ from bullpen.core.queue.manage import drop, resume, retry
 from bullpen.core.states import LaneState, MessageState
 from bullpen.core.store.transaction import Transaction, map_page
 
-routes = Routes("queue", "How full the queue is, what runs, and what waits for a person.")
+routes = Routes("queue", "The queue: counts, and processing, dead and held messages.")
 
 Text = Annotated[str, Field(max_length=200)]
 
 
 class QueueDepth(Answer):
-    """The queue in numbers: as the reference's pages read it, and as its documents say."""
+    """Counts of the queue, under Bullpen's and TinyAGI's names."""
 
     pending: int
     processing: int
     dead: int
-    held: int = Field(description="they wait for a person")
-    incoming: int = Field(description="the same as `pending`")
-    queued: int = Field(0, description="always 0: what is claimed runs")
-    completed: int = Field(description=f"of the last day, counted up to {MAX_COUNTED}")
-    outgoing: int = Field(description="answers that are to be delivered")
+    held: int = Field(description="Messages that wait for a person's decision.")
+    incoming: int = Field(description="The same as `pending`.")
+    queued: int = Field(0, description="Always 0, because claimed messages are `processing`.")
+    completed: int = Field(
+        description=f"Completed messages of the last day, counted up to {MAX_COUNTED}."
+    )
+    outgoing: int = Field(description="Responses that are not delivered yet.")
 
 
 class AgentDepth(Answer):
-    """An agent's queue in numbers."""
+    """Counts of an agent's lane."""
 
     agent: str
     pending: int
-    queued: int = Field(0, description="always 0: what is claimed runs")
+    queued: int = Field(0, description="Always 0, because claimed messages are `processing`.")
     processing: int
     state: LaneState
-    reason: str | None = Field(description="why it is not active")
+    reason: str | None = Field(description="Why the lane is not active.")
 
 
 class AgentDepthList(Rows[AgentDepth]):
-    """Agents' queues in numbers."""
+    """Counts of the agents' lanes."""
 
 
 class RunningAnswer(CamelAnswer):
-    """A message that is being answered."""
+    """A message that is processing."""
 
     id: int
     message_id: str
@@ -79,27 +81,27 @@ class RunningAnswer(CamelAnswer):
     message: str
     agent: str
     status: MessageState
-    process_alive: bool = Field(description="whether its worker has been heard of")
+    process_alive: bool = Field(description="Whether its worker's lease is valid.")
     started_at: int
-    duration: int = Field(description="milliseconds")
+    duration: int = Field(description="Milliseconds since the claim.")
     worker: str
     lease_expires_at: int
     conversation_id: str
 
 
 class RunningList(Rows[RunningAnswer]):
-    """What runs."""
+    """Messages that are processing."""
 
 
 class KilledAnswer(CamelAnswer, Done):
-    """The message is cancelled."""
+    """The cancelled message."""
 
     agent: str
-    process_killed: bool = Field(description="false if it only waited")
+    process_killed: bool = Field(description="Whether a run was stopped.")
 
 
 class DeadData(CamelAnswer):
-    """What was asked."""
+    """The text and the sender of a dead message."""
 
     channel: str
     sender: str
@@ -110,26 +112,26 @@ class DeadData(CamelAnswer):
 
 
 class DeadAnswer(CamelAnswer):
-    """A message that is not tried again by itself."""
+    """A dead message."""
 
     id: int
     data: DeadData
     failed_reason: str | None = Field(validation_alias="last_error")
-    attempts_made: int = Field(description="failed runs and crashes")
-    timestamp: int = Field(validation_alias="updated_at", description="when it died")
+    attempts_made: int = Field(description="Number of failed runs and crashes.")
+    timestamp: int = Field(validation_alias="updated_at", description="When it became dead.")
     kind: str | None = Field(
-        validation_alias="error_kind", description="the kind of its last error"
+        validation_alias="error_kind", description="The kind of its last error."
     )
     conversation_id: str
     created_at: int
 
 
 class DeadList(Rows[DeadAnswer]):
-    """The dead."""
+    """Dead messages."""
 
 
 class HeldAnswer(Answer):
-    """A message that waits for a person."""
+    """A held message."""
 
     id: int
     message_id: str
@@ -145,40 +147,45 @@ class HeldAnswer(Answer):
     team_id: str | None
     reason: str | None = Field(validation_alias="last_error")
     kind: str | None = Field(
-        validation_alias="error_kind", description="the kind of error, if it is one"
+        validation_alias="error_kind", description="The kind of error, if an error held it."
     )
     created_at: int
     held_at: int = Field(validation_alias="updated_at")
 
 
 class HeldList(Rows[HeldAnswer]):
-    """The held."""
+    """Held messages."""
 
 
 class DeadOrHeldQuery(Page):
-    """Which of them."""
+    """Filters of dead or held messages."""
 
     agent: Text | None = None
-    kind: Text | None = Field(None, description="the kind of the last error")
+    kind: Text | None = Field(None, description="The kind of the last error.")
 
 
 class NumberPath(BaseModel):
-    """Which message."""
+    """Selects a message."""
 
-    number: str = Field(max_length=200, description="the message's number, or its id")
+    number: str = Field(max_length=200, description="The message's number or id.")
 
 
 class RetryDeadBody(StrictBody):
-    """Which of the dead."""
+    """Filters of dead messages to retry."""
 
     agent: Text | None = None
-    kind: ErrorKind | None = Field(None, description="the kind of the last error")
-    limit: int = Field(MAX_PAGE_ROWS, ge=1, le=MAX_PAGE_ROWS, description="how many at the most")
+    kind: ErrorKind | None = Field(None, description="The kind of the last error.")
+    limit: int = Field(
+        MAX_PAGE_ROWS, ge=1, le=MAX_PAGE_ROWS, description="Maximum number of messages."
+    )
 
 
 @routes.get("/api/queue/status", READ)
 def status() -> QueueDepth:
-    """Say how full the queue is. For keys that reach all agents."""
+    """Get the counts of the queue.
+
+    Requires a key that reaches all agents.
+    """
     require_reach(None)
     with read() as tx:
         status = queue_status(tx)
@@ -188,7 +195,7 @@ def status() -> QueueDepth:
 
 @routes.get("/api/queue/agents", READ)
 def agents() -> AgentDepthList:
-    """Say how full each agent's queue is, as far as the key reaches."""
+    """Get the counts of each lane that the key reaches."""
     with read() as tx:
         lanes = list_lanes(tx)
     return AgentDepthList.of(
@@ -200,7 +207,10 @@ def agents() -> AgentDepthList:
 
 @routes.get("/api/queue/processing", READ)
 def processing() -> RunningList:
-    """List what is being answered, the longest first, as far as the key reaches."""
+    """List the messages that are processing, longest first.
+
+    The list has only the agents that the key reaches.
+    """
     with read() as tx:
         runs = list_running(tx)
     return RunningList.of(
@@ -210,7 +220,7 @@ def processing() -> RunningList:
 
 @routes.post("/api/queue/processing/<number>/kill", APPROVE, UnknownMessage, Conflict)
 def kill_one(path: NumberPath) -> KilledAnswer:
-    """Cancel this message and no other; if it is being answered, its run is stopped."""
+    """Cancel a message, and stop its run if it is processing."""
     with write() as tx:
         require_reach(get_message_by_number(tx, path.number).agent)
         killed = kill(tx, path.number)
@@ -219,10 +229,10 @@ def kill_one(path: NumberPath) -> KilledAnswer:
 
 @routes.get("/api/queue/dead", READ)
 def dead(query: DeadOrHeldQuery) -> DeadList:
-    """List the messages that are not tried again by themselves, the latest to die first.
+    """List dead messages, newest failure first.
 
-    With `since_id` those of higher numbers, the oldest first. A key for some agents must name
-    one of them.
+    With `since_id`, the messages with higher numbers, oldest first. A key for some agents must give
+    one of them as `agent`.
     """
     messages = _list_dead_or_held(MessageState.DEAD, query)
     return DeadList.page(map_page(messages, _dead_answer), query)
@@ -230,7 +240,10 @@ def dead(query: DeadOrHeldQuery) -> DeadList:
 
 @routes.post("/api/queue/dead/retry", APPROVE, LaneError)
 def retry_dead(body: RetryDeadBody) -> Count:
-    """Try the dead again, those that came first first, of one agent or one kind of error."""
+    """Retry dead messages, oldest first.
+
+    `agent` and `kind` select the messages of one agent or one kind of error.
+    """
     require_reach(body.agent)
     kind = None if body.kind is None else body.kind.value
     with write() as tx:
@@ -239,29 +252,29 @@ def retry_dead(body: RetryDeadBody) -> Count:
 
 @routes.post("/api/queue/dead/<number>/retry", APPROVE, UnknownMessage, Conflict, LaneError)
 def retry_one(path: NumberPath) -> Done:
-    """Try a dead message again; its failures are forgotten."""
+    """Retry a dead message, and reset its counts of failures."""
     return _decide(path, MessageState.DEAD, retry)
 
 
 @routes.delete("/api/queue/dead/<number>", APPROVE, UnknownMessage, Conflict)
 def drop_one(path: NumberPath) -> Done:
-    """Delete a dead message for good."""
+    """Delete a dead message permanently."""
     return _decide(path, MessageState.DEAD, drop)
 
 
 @routes.get("/api/queue/held", READ)
 def held(query: DeadOrHeldQuery) -> HeldList:
-    """List the messages that wait for a person, and why, the latest first.
+    """List held messages with their reasons, newest first.
 
-    With `since_id` those of higher numbers, the oldest first. A key for some agents must name
-    one of them.
+    With `since_id`, the messages with higher numbers, oldest first. A key for some agents must give
+    one of them as `agent`.
     """
     return HeldList.page(_list_dead_or_held(MessageState.HELD, query), query)
 
 
 @routes.post("/api/queue/held/<number>/let-go", APPROVE, UnknownMessage, Conflict, LaneError)
 def let_go_one(path: NumberPath) -> Done:
-    """Let a held message go on."""
+    """Resume a held message."""
     return _decide(path, MessageState.HELD, resume)
 
 

@@ -1,4 +1,4 @@
-"""Responses: what people are answered, taken, sent again or set aside."""
+"""Responses: list, acknowledge, send again or drop responses to people."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from bullpen.core.roster.agents import allowed_roots, files_root, get_agent
 from bullpen.core.states import ResponseState
 from bullpen.core.store.transaction import Transaction
 
-routes = Routes("responses", "Answers to people.")
+routes = Routes("responses", "Responses to people.")
 
 Name = Annotated[str, Field(max_length=200)]
 Short = Annotated[str, Field(max_length=40)]
@@ -50,7 +50,7 @@ Short = Annotated[str, Field(max_length=40)]
 
 
 class ResponseAnswer(CamelAnswer):
-    """An answer for one person on one channel."""
+    """A response to one person on one channel."""
 
     id: int
     channel: str
@@ -65,12 +65,10 @@ class ResponseAnswer(CamelAnswer):
     metadata: JsonColumn
     status: ResponseState
     conversation_id: str
-    seq: int = Field(description="which of the answers to this message it is")
+    seq: int = Field(description="The position among the responses to this message.")
     delivery_attempts: int
     parts_sent: int
-    possible_duplicate: bool = Field(
-        description="it was sent before, and nobody knows whether it arrived"
-    )
+    possible_duplicate: bool = Field(description="Whether it was sent before and may have arrived.")
     available_at: int
     expires_at: int
     last_error: str | None
@@ -78,13 +76,13 @@ class ResponseAnswer(CamelAnswer):
 
 
 class ResponseList(Rows[ResponseAnswer]):
-    """Answers to people."""
+    """Responses to people."""
 
 
 class ResponseQuery(Page):
-    """Which answers."""
+    """Filters of responses."""
 
-    limit: int = Field(20, ge=1, le=MAX_PAGE_ROWS, description="how many at the most")
+    limit: int = Field(20, ge=1, le=MAX_PAGE_ROWS, description="Maximum number of responses.")
     status: ResponseState | None = None
     channel: Short | None = None
     agent: Short | None = None
@@ -93,53 +91,56 @@ class ResponseQuery(Page):
 
 
 class PendingQuery(BaseModel):
-    """Which answers are to be sent."""
+    """Selects pending responses of a channel."""
 
     channel: Short = Field(min_length=1)
-    limit: int = Field(MAX_PAGE_ROWS, ge=1, le=MAX_PAGE_ROWS, description="how many at the most")
-    since_id: Cursor = Field(0, description="only what has a higher number")
+    limit: int = Field(
+        MAX_PAGE_ROWS, ge=1, le=MAX_PAGE_ROWS, description="Maximum number of responses."
+    )
+    since_id: Cursor = Field(0, description="Only responses with a higher number.")
 
 
 class NewResponseBody(CamelBody):
-    """What a person is told who has not asked."""
+    """A message to a person that is not a response to a message."""
 
     channel: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,31}$")]
-    sender: Name = Field(min_length=1, description="to whom, by name")
+    sender: Name = Field(min_length=1, description="The recipient's name.")
     message: str
-    sender_id: Name | None = Field(None, description="to whom, by the channel's own id")
-    agent: Name | None = Field(None, description="who says it")
+    sender_id: Name | None = Field(None, description="The recipient's id on the channel.")
+    agent: Name | None = Field(None, description="The agent that sends it.")
     files: list[Annotated[str, Field(max_length=4096)]] = Field(
         default_factory=list,
         max_length=64,
-        description="names of uploaded files, or paths below the agent's directories",
+        description="Names of uploaded files, or paths below the agent's directories.",
     )
     metadata: dict[str, JsonValue] | None = None
 
 
 class NewResponseAnswer(CamelAnswer, Done):
-    """It is stored, and will be delivered."""
+    """The stored response."""
 
     message_id: str
 
 
 class ResponsePath(BaseModel):
-    """Which answer."""
+    """Selects a response."""
 
-    response_id: str = Field(max_length=100, description="the answer's number")
+    response_id: str = Field(max_length=100, description="The response's number.")
 
 
 class ResponseFilePath(ResponsePath):
-    """Which of its files."""
+    """Selects a file of a response."""
 
-    number: str = Field(max_length=100, description="the place in `files`, from 0")
+    number: str = Field(max_length=100, description="The position in `files`, from 0.")
 
 
 @routes.get("/api/responses", READ)
 def responses(query: ResponseQuery) -> ResponseList:
-    """List the answers of the last day, and those that are not delivered.
+    """List recent and undelivered responses.
 
-    The newest first; with `since_id` what came after it, the oldest first. A key for some agents
-    must name one of them.
+    These are the responses of the last day and older undelivered ones. Newest first; with
+    `since_id`, the later ones, oldest first. A key for some agents must give one of them as
+    `agent`.
     """
     require_reach(query.agent)
     filters = ResponseFilter(
@@ -157,9 +158,9 @@ def responses(query: ResponseQuery) -> ResponseList:
 
 @routes.get("/api/responses/pending", READ)
 def pending(query: PendingQuery) -> ResponseList:
-    """List what is to be delivered on a channel now, the oldest first.
+    """List the responses to deliver on a channel now, oldest first.
 
-    What a channel client of Bullpen's is about to deliver is not among it.
+    Responses that one of Bullpen's channel clients has leased are not listed.
     """
     require_reach(None)
     with read() as tx:
@@ -169,7 +170,7 @@ def pending(query: PendingQuery) -> ResponseList:
 
 @routes.post("/api/responses", PUBLISH, UnknownAgent, UnknownFile)
 def write_proactively(body: NewResponseBody) -> NewResponseAnswer:
-    """Write to a person who has not asked."""
+    """Send a message to a person, without a message to answer."""
     require_reach(body.agent)
     with write() as tx:
         require_space(tx, len(body.message))
@@ -197,14 +198,14 @@ def write_proactively(body: NewResponseBody) -> NewResponseAnswer:
 
 @routes.get("/api/responses/<response_id>", READ, UnknownResponse)
 def response(path: ResponsePath) -> ResponseAnswer:
-    """Show one answer, archived ones included."""
+    """Get a response, also an archived one."""
     with read() as tx:
         return ResponseAnswer.from_row(_get_reachable(tx, path))
 
 
 @routes.get("/api/responses/<response_id>/files/<number>", READ, UnknownResponse, UnknownFile)
 def response_file(path: ResponseFilePath) -> FileResponse:
-    """Download a file that goes with an answer."""
+    """Download a file of a response."""
     with read() as tx:
         row = _get_reachable(tx, path)
         roots = response_roots(tx, row.agent)
@@ -217,7 +218,10 @@ def response_file(path: ResponseFilePath) -> FileResponse:
 
 @routes.post("/api/responses/<response_id>/ack", PUBLISH, UnknownResponse, Conflict)
 def ack(path: ResponsePath) -> Done:
-    """Say that the person has it; a repeat changes nothing."""
+    """Acknowledge a response: the person has read it.
+
+    A repeated acknowledgement changes nothing.
+    """
     with write() as tx:
         row = _get_reachable(tx, path)
         try:
@@ -230,7 +234,7 @@ def ack(path: ResponsePath) -> Done:
 
 @routes.post("/api/responses/<response_id>/send-again", APPROVE, UnknownResponse, Conflict)
 def deliver_again(path: ResponsePath) -> Done:
-    """Deliver a dead answer once more, or one of which nobody knows whether it arrived."""
+    """Send a dead or unknown response again."""
     with write() as tx:
         retry_response(tx, _get_reachable(tx, path).id)
     return Done()
@@ -238,9 +242,9 @@ def deliver_again(path: ResponsePath) -> Done:
 
 @routes.post("/api/responses/<response_id>/give-up", APPROVE, UnknownResponse, Conflict)
 def set_aside(path: ResponsePath, body: Reason) -> Done:
-    """Do not deliver an answer any more."""
+    """Drop a response: it is not delivered."""
     with write() as tx:
-        drop_response(tx, _get_reachable(tx, path).id, body.reason or "set aside")
+        drop_response(tx, _get_reachable(tx, path).id, body.reason or "dropped")
     return Done()
 
 

@@ -56,37 +56,40 @@ class ScheduleAnswer(Answer):
     """A schedule."""
 
     id: str
-    label: str = Field(description="its id, if it was given none")
+    label: str = Field(description="Its label; its id if it has none.")
     agent_id: str | None = Field(
         validation_alias="agent",
         serialization_alias="agentId",
-        description="whom it asks; null of a team's",
+        description="The recipient; null for a team's schedule.",
     )
     team: str | None = Field(
-        validation_alias="team_id", description="the team whose leader it asks; null of an agent's"
+        validation_alias="team_id",
+        description="The team whose leader is the recipient; null for an agent's schedule.",
     )
     message: str
-    kind: WhenKind = Field(description="which of the next three says when")
-    cron: str = Field(description="empty if it has none")
-    run_at: str | None = Field(serialization_alias="runAt", description="ISO 8601, UTC")
+    kind: WhenKind = Field(description="Which of the next three fields has the time.")
+    cron: str = Field(description="Cron expression; empty if it has none.")
+    run_at: str | None = Field(serialization_alias="runAt", description="ISO 8601, UTC.")
     every_seconds: int | None
-    at: int | None = Field(description="`runAt` in milliseconds")
-    zone: str = Field(description="whose clock a cron expression is read by")
-    meaning: str = Field(description="when it is due, in words")
-    channel: str = Field(description="where the answer goes; `schedule` is nowhere")
-    to: str = Field(description="the same with its address, or `nowhere`")
+    at: int | None = Field(description="`runAt` in milliseconds.")
+    zone: str = Field(description="Time zone of the cron expression.")
+    meaning: str = Field(description="When it is due, in words.")
+    channel: str = Field(description="Channel of the reply address; `schedule`: no response.")
+    to: str = Field(description="The reply address, or `nowhere`.")
     sender: str
-    missed: MissedPolicy = Field(description="what becomes of due times at which nobody was there")
-    overlap: OverlapPolicy = Field(
-        description="what happens while the last run still waits or works"
+    missed: MissedPolicy = Field(
+        description="What happens with due times that passed while no scheduler ran."
     )
-    jitter_seconds: int = Field(description="up to so much later, by chance")
-    enabled: bool = Field(description="whether it is active")
+    overlap: OverlapPolicy = Field(
+        description="What happens if the previous run's message is not finished."
+    )
+    jitter_seconds: int = Field(description="Maximum random delay in seconds.")
+    enabled: bool = Field(description="Whether it is active.")
     state: ScheduleState
-    reason: str | None = Field(description="why it is not active")
+    reason: str | None = Field(description="Why it is not active.")
     due_at: int | None
-    next: list[int] = Field(description="the next due times; of one that is paused, if it were not")
-    made_by: str = Field(description="`owner`, `key:<id>` or `agent:<id>`")
+    next: list[int] = Field(description="The next due times, as if it were active.")
+    made_by: str = Field(description="`owner`, `key:<id>` or `agent:<id>`.")
     created_at: int = Field(serialization_alias="createdAt")
     updated_at: int
 
@@ -96,72 +99,91 @@ class ScheduleList(Rows[ScheduleAnswer]):
 
 
 class ScheduleBody(LenientBody):
-    """A schedule, or what of it is to be changed."""
+    """A new schedule, or the fields of a schedule to change."""
 
-    message: str | None = Field(None, description="what is said each time")
-    agent_id: ShortText | None = Field(None, alias="agentId", description="whom it asks")
-    agent: ShortText | None = Field(None, description="the same")
-    team: ShortText | None = Field(None, description="instead: the team whose leader it asks")
-    cron: Text | None = Field(None, description="as `0 9 * * 1-5`, or `@daily`")
+    message: str | None = Field(None, description="The message to send each time.")
+    agent_id: ShortText | None = Field(
+        None, alias="agentId", description="The agent that gets the message."
+    )
+    agent: ShortText | None = Field(None, description="The same as `agentId`.")
+    team: ShortText | None = Field(
+        None, description="Instead of an agent: the team whose leader gets the message."
+    )
+    cron: Text | None = Field(
+        None, description="Cron expression, such as `0 9 * * 1-5` or `@daily`."
+    )
     run_at: Text | Moment | None = Field(
-        None, alias="runAt", description="once, at a time in ISO 8601 or in milliseconds"
+        None, alias="runAt", description="One time, in ISO 8601 or in milliseconds."
     )
-    every_seconds: Number | None = Field(None, description="again and again; 60 at least")
-    label: ShortText | None = Field(None, description="a name that no other has; empty is none")
+    every_seconds: Number | None = Field(None, description="Interval in seconds; at least 60.")
+    label: ShortText | None = Field(None, description="A unique name; empty: none.")
     channel: ShortText | None = Field(
-        None, description="where the answer goes; `schedule` is nowhere"
+        None, description="Channel of the reply address; `schedule`: no response."
     )
-    address: LongText | None = Field(None, description="to whom on that channel")
+    address: LongText | None = Field(None, description="Recipient of the response on the channel.")
     to: LongText | None = Field(
-        None, description="both in one: `channel:address`, or a word for it"
+        None, description="The reply address as `channel:address`, or `owner` or `nowhere`."
     )
-    sender: ShortText | None = Field(None, description="who says it; else `Scheduler`")
+    sender: ShortText | None = Field(
+        None, description="Sender of the message; by default `Scheduler`."
+    )
     enabled: bool | None = None
-    zone: ShortText | None = Field(None, description="as Europe/Berlin; else the owner's")
-    missed: MissedPolicy | None = Field(None, description="skip, one, or all of them; else one")
-    overlap: OverlapPolicy | None = Field(None, description="skip, or queue; else skip")
-    jitter_seconds: Number | None = Field(None, description="up to so much later, by chance")
+    zone: ShortText | None = Field(
+        None, description="Time zone, such as `Europe/Berlin`; by default the owner's."
+    )
+    missed: MissedPolicy | None = Field(
+        None, description="Missed due times: `skip`, run `one`, or run `all`; by default `one`."
+    )
+    overlap: OverlapPolicy | None = Field(
+        None,
+        description="If the previous run is not finished: `skip` or `queue`; by default `skip`.",
+    )
+    jitter_seconds: Number | None = Field(None, description="Maximum random delay in seconds.")
 
 
 class RunDelivery(Answer):
-    """An answer on its way."""
+    """The delivery of a response."""
 
     response: int
     channel: str
-    status: str = Field(description="`acked` is there")
-    receipts: list[str] = Field(description="what the platform said of each part")
+    status: str = Field(description="State of the response; `acked`: delivered.")
+    receipts: list[str] = Field(description="The platform's answer for each part.")
     acked_at: int | None
     error: str | None
 
 
 class ScheduleRunAnswer(Answer):
-    """What became of a due time, or of several that were missed."""
+    """A due time of a schedule, or several missed ones, and the outcome."""
 
     id: int
-    due_at: int | None = Field(description="null of a run that somebody asked for")
-    until: int | None = Field(description="the last that was missed; `due_at` is then the first")
+    due_at: int | None = Field(description="Null for a run that was started by hand.")
+    until: int | None = Field(
+        description="The last of several missed due times; `due_at` is the first."
+    )
     fired_at: int
-    outcome: str = Field(description="`fired`, `skipped` or `missed`")
-    times: int = Field(description="how many due times this stands for")
+    outcome: str = Field(description="`fired`, `skipped` or `missed`.")
+    times: int = Field(description="Number of due times.")
     message_id: str | None
     reason: str | None
-    state: str | None = Field(description="of its message; null if there is none, or no more")
+    state: str | None = Field(
+        description="State of its message; null if there is none, or it was deleted."
+    )
     error: str | None
-    cost: float = Field(description="dollars, for all that it set off")
+    cost: float = Field(description="Cost of the whole conversation, in dollars.")
     tokens: int
     deliveries: list[RunDelivery]
 
 
 class ScheduleRunList(Rows[ScheduleRunAnswer]):
-    """Runs."""
+    """Runs of a schedule."""
 
 
 def schedule_answer(schedule: Schedule, now: int) -> ScheduleAnswer:
-    """A schedule as it is at this moment."""
+    """Return a schedule as an answer."""
     timing, address = schedule.timing, schedule.place
     return ScheduleAnswer.from_row(
         schedule,
-        # The reference's clients read both as strings.
+        # TinyAGI's clients read both as strings.
         label=_label(schedule),
         kind=timing.kind,
         cron=timing.cron or "",
@@ -188,13 +210,13 @@ def _iso(at: int) -> str:
 
 
 def new_schedule(tx: Transaction, body: ScheduleBody) -> NewSchedule:
-    """The schedule that the body describes."""
+    """Return the schedule that the body describes."""
     if body.message is None:
-        raise BadText("there is nothing to say", hint="Give what is said each time as `message`.")
+        raise BadText("missing message", hint="Give the text as `message`.")
     agent, team = _target(body, None, None)
     timing = _timing(tx, body, None)
     if timing is None:
-        raise BadSchedule("nothing says when it is due", hint=WHEN)
+        raise BadSchedule("missing time", hint=WHEN)
     return NewSchedule(
         message=body.message,
         timing=timing,
@@ -211,10 +233,10 @@ def new_schedule(tx: Transaction, body: ScheduleBody) -> NewSchedule:
 
 
 def schedule_change(tx: Transaction, body: ScheduleBody, before: Schedule) -> ScheduleChange:
-    """The fields of the schedule that the body changes.
+    """Return the fields of the schedule that the body changes.
 
-    An answer may be sent back with one field changed. So of fields that exclude each other, those
-    that equal the schedule's present value count as not sent.
+    A client may send an answer back with one field changed. So, of fields that exclude each other,
+    those that equal the schedule's present value are ignored.
     """
     change = ScheduleChange(place=_reply_address(tx, body, before.place))
     change["agent"], change["team_id"] = _target(body, before.agent, before.team_id)
@@ -231,7 +253,7 @@ def schedule_change(tx: Transaction, body: ScheduleBody, before: Schedule) -> Sc
         change["missed"] = body.missed
     if body.overlap is not None:
         change["overlap"] = body.overlap
-    # Answers have whole seconds: sending one back must not drop the fraction that an agent chose.
+    # An answer has whole seconds. A client that sends it back must not drop the fraction.
     if body.jitter_seconds not in (None, before.jitter // SECOND):
         change["jitter"] = (body.jitter_seconds or 0) * SECOND
     return only_changes(change, before)
@@ -251,7 +273,7 @@ def _target(
     for new_team in teams:
         return None, new_team
     if agent is None and team is None:
-        raise BadSchedule("nobody is named who is asked", hint="Give `agentId`, or `team`.")
+        raise BadSchedule("missing agent or team", hint="Give `agentId` or `team`.")
     return agent, team
 
 
@@ -266,17 +288,18 @@ def _reply_address(tx: Transaction, body: ScheduleBody, before: DeliveryAddress)
         addresses.append(NOWHERE if channel == NOWHERE.channel else make_address(channel, ""))
     if len(set(addresses)) > 1:
         raise BadPlace(
-            "`to` says another place than `channel` and `address`", hint="Give one of the two."
+            "`to` contradicts `channel` and `address`",
+            hint="Give `to`, or `channel` and `address`.",
         )
     return addresses[0] if addresses else before
 
 
 def _timing(tx: Transaction, body: ScheduleBody, before: Timing | None) -> Timing | None:
-    """When it is due; None if the body does not change that."""
+    """Return when it is due; None if the body does not change that."""
     zone = body.zone or (owner_zone_name(tx.settings) if before is None else before.zone)
     timings = [each for each in _timings(tx, body, zone, before) if each is not None]
     if len(timings) > 1:
-        raise BadSchedule("more than one thing says when it is due", hint=WHEN)
+        raise BadSchedule("more than one time", hint=WHEN)
     if timings or before is None or zone == before.zone:
         return timings[0] if timings else None
     if before.kind is TimingKind.CRON:

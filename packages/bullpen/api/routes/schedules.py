@@ -1,4 +1,4 @@
-"""Schedules: what is said to agents at set times, and what became of it."""
+"""Schedules: messages that are sent to agents at set times, and their runs."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ from bullpen.core.schedules.model import (
 )
 from bullpen.core.store.transaction import Transaction
 
-routes = Routes("schedules", "What is said to agents at set times, and what became of it.")
+routes = Routes("schedules", "Messages that are sent to agents at set times, and their runs.")
 
 BY_HAND = "paused by hand"
 
 
 class ScheduleQuery(BaseModel):
-    """Which schedules."""
+    """Filters of schedules."""
 
     agent: ShortText | None = None
     team: ShortText | None = None
@@ -55,45 +55,45 @@ class ScheduleQuery(BaseModel):
 
 
 class SchedulePath(BaseModel):
-    """Which schedule."""
+    """Selects a schedule."""
 
-    schedule: str = Field(description="its id or its label")
+    schedule: str = Field(description="The schedule's id or label.")
 
 
 class NewScheduleBody(ScheduleBody):
-    """A schedule that is to be made."""
+    """A new schedule."""
 
-    message: str = Field(description="what is said each time")
+    message: str = Field(description="The message to send each time.")
 
 
 class ScheduleDone(Done):
-    """The schedule as it is now."""
+    """The schedule after the change."""
 
     schedule: ScheduleAnswer
 
 
 class Started(CamelAnswer, Done):
-    """Its message is in the queue."""
+    """The enqueued message."""
 
     message_id: str
 
 
 class NextQuery(BaseModel):
-    """How many."""
+    """The number of due times."""
 
     count: int = Field(5, ge=1, le=100)
 
 
 class NextAnswer(Answer):
-    """Due times to come."""
+    """The next due times."""
 
-    next: list[int] = Field(description="of one that is paused, when it would be due")
+    next: list[int] = Field(description="The due times, as if the schedule were active.")
     zone: str
 
 
 @routes.get("/api/schedules", READ)
 def schedules(query: ScheduleQuery) -> ScheduleList:
-    """List the schedules that the key reaches, the oldest first."""
+    """List the schedules that the key reaches, oldest first."""
     filters = ScheduleFilter(agent=query.agent, team_id=query.team, state=query.state)
     with read() as tx:
         rows, now = list_schedules(tx, filters), tx.now
@@ -103,10 +103,11 @@ def schedules(query: ScheduleQuery) -> ScheduleList:
 
 @routes.post("/api/schedules", ADMIN, NotFound, Conflict)
 def make(body: NewScheduleBody) -> ScheduleDone:
-    """Make a schedule for an agent or a team; a team's is for keys that reach all agents.
+    """Create a schedule for an agent or a team.
 
-    One of `cron`, `runAt` and `every_seconds` says when. The answer goes nowhere, unless `to`, or
-    `channel` and `address`, say where.
+    Give one of `cron`, `runAt` and `every_seconds`. The response is delivered only if `to`, or
+    `channel` and `address`, give a reply address. A schedule for a team requires a key that reaches
+    all agents.
     """
     with write() as tx:
         new = new_schedule(tx, body)
@@ -116,30 +117,30 @@ def make(body: NewScheduleBody) -> ScheduleDone:
 
 @routes.get("/api/schedules/<schedule>", READ, NotFound)
 def schedule(path: SchedulePath) -> ScheduleAnswer:
-    """Show one schedule."""
+    """Get a schedule."""
     with read() as tx:
         return schedule_answer(_get_schedule(tx, path), tx.now)
 
 
 @routes.put("/api/schedules/<schedule>", ADMIN, NotFound, Conflict)
 def put(path: SchedulePath, body: ScheduleBody) -> ScheduleDone:
-    """Change a schedule that exists, just as PATCH does."""
+    """Change a schedule, in the same way as PATCH."""
     return _change(path, body)
 
 
 @routes.patch("/api/schedules/<schedule>", ADMIN, NotFound, Conflict)
 def change(path: SchedulePath, body: ScheduleBody) -> ScheduleDone:
-    """Change a schedule; what is not sent stays, and so does what only Bullpen says of it.
+    """Change a schedule; omitted fields are unchanged.
 
-    A new `cron`, `runAt` or `every_seconds` takes the place of the one before. `enabled` pauses and
-    resumes.
+    A new `cron`, `runAt` or `every_seconds` replaces the present one. `enabled` pauses or resumes
+    the schedule. Fields that only Bullpen sets are ignored.
     """
     return _change(path, body)
 
 
 @routes.delete("/api/schedules/<schedule>", ADMIN, NotFound)
 def remove(path: SchedulePath) -> Done:
-    """Remove a schedule; what it has put into a queue stays there."""
+    """Remove a schedule; messages that it enqueued are kept."""
     with write() as tx:
         remove_schedule(tx, _lock_schedule(tx, path).id)
     return Done()
@@ -147,7 +148,10 @@ def remove(path: SchedulePath) -> Done:
 
 @routes.post("/api/schedules/<schedule>/pause", ADMIN, NotFound)
 def pause(path: SchedulePath, body: Reason) -> ScheduleDone:
-    """Let it fire no more until it is resumed; what comes due meanwhile is not missed."""
+    """Pause a schedule until it is resumed.
+
+    Due times during the pause do not count as missed.
+    """
     with write() as tx:
         row = _lock_schedule(tx, path)
         return _done(tx, pause_schedule(tx, row.id, body.reason or BY_HAND))
@@ -155,16 +159,16 @@ def pause(path: SchedulePath, body: Reason) -> ScheduleDone:
 
 @routes.post("/api/schedules/<schedule>/resume", ADMIN, NotFound, Conflict)
 def resume(path: SchedulePath) -> ScheduleDone:
-    """Let it fire again, from now on."""
+    """Resume a schedule from now on."""
     with write() as tx:
         return _done(tx, resume_schedule(tx, _lock_schedule(tx, path).id))
 
 
 @routes.post("/api/schedules/<schedule>/run", PUBLISH, NotFound, Conflict, LaneError, audited=True)
 def run(path: SchedulePath) -> Started:
-    """Say its message now, whatever its state; when it is due next does not change.
+    """Send a schedule's message now, in any state of the schedule.
 
-    Who may send any message to an agent may send this one.
+    Its next due time does not change. The right to send messages to the agent is sufficient.
     """
     with write() as tx:
         # The schedule is not locked here: a lane is always locked before a schedule.
@@ -173,9 +177,9 @@ def run(path: SchedulePath) -> Started:
 
 @routes.get("/api/schedules/<schedule>/runs", READ, NotFound)
 def runs(path: SchedulePath, query: Page) -> ScheduleRunList:
-    """List what became of its due times: each run with its cost, and whether the answer arrived.
+    """List a schedule's runs with outcome, cost and deliveries.
 
-    The newest first; with `since_id` what came after it, the oldest first.
+    Newest first; with `since_id`, the later ones, oldest first.
     """
     last = page_end(SCHEDULE_RUNS, query)
     with read() as tx:
@@ -185,7 +189,7 @@ def runs(path: SchedulePath, query: Page) -> ScheduleRunList:
 
 @routes.get("/api/schedules/<schedule>/next", READ, NotFound)
 def following(path: SchedulePath, query: NextQuery) -> NextAnswer:
-    """Say when it is due next."""
+    """List the next due times of a schedule."""
     with read() as tx:
         row = _get_schedule(tx, path)
         return NextAnswer(next=next_due_times(row, tx.now, query.count), zone=row.timing.zone)
@@ -207,14 +211,14 @@ def _change(path: SchedulePath, body: ScheduleBody) -> ScheduleDone:
 
 
 def _get_schedule(tx: Transaction, path: SchedulePath) -> Schedule:
-    """The schedule; a team's is only for keys that reach all agents."""
+    """Return the schedule; a team's schedule requires a key that reaches all agents."""
     row = get_schedule(tx, path.schedule)
     require_reach(row.agent)
     return row
 
 
 def _lock_schedule(tx: Transaction, path: SchedulePath) -> Schedule:
-    """The same, locked until the transaction ends."""
+    """Return the schedule, locked until the transaction ends."""
     row = lock_schedule(tx, path.schedule)
     require_reach(row.agent)
     return row
@@ -225,7 +229,7 @@ def _done(tx: Transaction, row: Schedule) -> ScheduleDone:
 
 
 def _author() -> str:
-    """The owner, in their browser as well, or a key."""
+    """Return the author: the owner, also in their browser, or a key."""
     key = caller()
     owners_browser = (
         key.kind is KeyKind.BROWSER and key.agents is None and key.scopes == OWNER_KEY.scopes

@@ -1,4 +1,4 @@
-"""/api/services: the processes of this home, their logs, start, stop and restart."""
+"""/api/services: list, start, stop and restart the services of this home."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ STOP_SECONDS = 120.0
 START_SECONDS = 15.0
 
 WAIT_SECONDS = 15.0
-"""How long a request waits for a service; what takes longer goes on after the answer."""
+"""How long a request waits for a service. A longer action continues after the response."""
 
 ACTION_ERRORS: tuple[type[BullpenError], ...] = (UnknownService, ServiceFailed, NoSupervisor)
 
 
 class ServiceAnswer(Answer):
-    """One service."""
+    """A service."""
 
     name: str
     state: str
@@ -48,7 +48,7 @@ class ServiceAnswer(Answer):
 
 
 class Action(StrEnum):
-    """What is to be done with a service."""
+    """An action on a service."""
 
     START = "start"
     STOP = "stop"
@@ -59,62 +59,64 @@ PAST_TENSE = {Action.START: "started", Action.STOP: "stopped", Action.RESTART: "
 
 
 class ServiceList(Rows[ServiceAnswer]):
-    """The services; none where no supervisor answers."""
+    """The services; empty if no supervisor answers."""
 
 
 class ServicePath(BaseModel):
-    """Which service, and what is to be done with it."""
+    """Selects a service and an action."""
 
     name: str = Field(max_length=200)
     action: Action
 
 
 class ChannelPath(BaseModel):
-    """Which channel, and what is to be done with its client."""
+    """Selects a channel's client and an action."""
 
     channel: str = Field(max_length=200)
     action: Action
 
 
 class ServiceActionAnswer(Done):
-    """It was done, or is being done where the state says so."""
+    """The action, and the present state of the service."""
 
     name: str
-    action: str = Field(description="`started`, `stopped` or `restarted`")
+    action: str = Field(description="`started`, `stopped` or `restarted`.")
     state: str
 
 
 class ChannelActionAnswer(Done):
-    """It was done, or is being done where the state says so."""
+    """The action, and the present state of the channel's client."""
 
     channel: str
-    action: str = Field(description="`started`, `stopped` or `restarted`")
+    action: str = Field(description="`started`, `stopped` or `restarted`.")
     state: str
 
 
 class Applied(Done):
-    """What should run and did not was started."""
+    """The services that were started."""
 
     started: list[str]
-    errors: list[str] | None = Field(None, description="which did not start; left out for none")
+    errors: list[str] | None = Field(
+        None, description="Why services did not start; omitted if all did."
+    )
 
 
 class Restarting(Done):
-    """All services are about to stop, and to start anew."""
+    """All services are about to restart."""
 
     action: str = "restart"
 
 
 @routes.get("/api/services", READ)
 def services() -> ServiceList:
-    """List the services with their states and process ids."""
+    """List the services with states and process ids."""
     require_reach(None)
     return ServiceList.of(known_services() or ())
 
 
 @routes.post("/api/services/apply", ADMIN, NoSupervisor)
 def apply() -> Annotated[Response, Applied]:
-    """Start every service that does not run."""
+    """Start every service that is not running."""
     require_reach(None)
     started: list[str] = []
     errors: list[str] = []
@@ -132,7 +134,10 @@ def apply() -> Annotated[Response, Applied]:
 
 @routes.post("/api/services/restart", ADMIN, NoSupervisor)
 def restart_all() -> Annotated[Response, Restarting]:
-    """Stop all services and start them anew, this one included, once this is answered."""
+    """Restart all services, including the API.
+
+    The restart begins after the response.
+    """
     require_reach(None)
     api().supervisor.services()
     _audit()
@@ -144,7 +149,7 @@ def steer_channel(path: ChannelPath) -> ChannelActionAnswer:
     """Start, stop or restart a channel's client."""
     require_reach(None)
     if path.channel in CORE_SERVICES:
-        raise UnknownService(f"{path.channel} is no channel")
+        raise UnknownService(f"{path.channel} is not a channel")
     state = _act(path.channel, path.action)["state"]
     _audit()
     return ChannelActionAnswer(channel=path.channel, action=PAST_TENSE[path.action], state=state)
@@ -154,13 +159,14 @@ def steer_channel(path: ChannelPath) -> ChannelActionAnswer:
 def steer(path: ServicePath) -> Annotated[Response, ServiceActionAnswer]:
     """Start, stop or restart a service.
 
-    The API restarts once this is answered. It does not stop itself: nobody could ask it to start.
+    The API restarts after the response. It does not stop itself, because no request could start it
+    again.
     """
     require_reach(None)
     if path.name == API and path.action is not Action.START:
         state = api().supervisor.service(API)["state"]
         if path.action is Action.STOP:
-            raise ServiceFailed("the API does not stop itself", hint="Use `bullpen down`.")
+            raise ServiceFailed("the API cannot stop itself", hint="Use `bullpen down`.")
         _audit()
         done = ServiceActionAnswer(name=API, action=PAST_TENSE[path.action], state=state)
         supervisor = api().supervisor
@@ -171,7 +177,7 @@ def steer(path: ServicePath) -> Annotated[Response, ServiceActionAnswer]:
 
 
 def known_services() -> list[Service] | None:
-    """Each service and its state; None where there is no supervisor, or it is busy restarting."""
+    """Return each service and its state; None if no supervisor runs, or it is restarting."""
     try:
         return api().supervisor.services()
     except (NoSupervisor, Overloaded):
@@ -179,7 +185,7 @@ def known_services() -> list[Service] | None:
 
 
 def restart_service(supervisor: Supervisor, name: str, seconds: float) -> Service:
-    """Restart a service; a restart that takes longer than this goes on in the background."""
+    """Restart a service; a restart that takes longer continues in the background."""
     supervisor.service(name)
     failed: list[BullpenError] = []
 
@@ -188,7 +194,7 @@ def restart_service(supervisor: Supervisor, name: str, seconds: float) -> Servic
             supervisor.restart(name, STOP_SECONDS, START_SECONDS)
         except BullpenError as error:
             failed.append(error)
-            log.error("%s was to be restarted: %s", name, error)
+            log.error("restarting %s failed: %s", name, error)
 
     thread = threading.Thread(target=work, name=f"restart {name}", daemon=True)
     thread.start()
@@ -210,19 +216,19 @@ def _act(name: str, action: Action) -> Service:
 
 
 def _audit() -> None:
-    """Record in the audit log that it was done."""
+    """Record the action in the audit log."""
     with write():
         pass
 
 
 def _answer_first(done: BaseModel, then: Callable[[], None]) -> Response:
-    """Answer first, because what follows ends this process."""
+    """Send the response first, because the action ends this process."""
 
     def close() -> None:
         try:
             then()
         except BullpenError as error:
-            log.error("what was to follow an answer failed: %s", error)
+            log.error("an action after its response failed: %s", error)
 
     response = as_json(done)
     response.call_on_close(close)

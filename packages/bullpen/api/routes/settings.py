@@ -21,7 +21,7 @@ from pydantic import (
 from bullpen.api.context import api, read, require_reach, write
 from bullpen.api.route import ADMIN, Routes
 from bullpen.api.routes.agents import (
-    REFERENCE_NAMES,
+    TINYAGI_NAMES,
     AgentBody,
     AgentMap,
     agent_map,
@@ -48,16 +48,16 @@ from bullpen.core.text import MASK
 from bullpen.core.workspace.templates import prepare_directory
 from bullpen.ops.services.supervisor import CORE_SERVICES, DOWN_STATES
 
-routes = Routes("settings", "What can be set, and what is.")
+routes = Routes("settings", "Settings.")
 
-NO_DEFAULT_PROVIDER = "Change the agent itself: PUT /api/agents/{agent} with `provider`."
+NO_DEFAULT_PROVIDER = "Change the agent's `provider`: PUT /api/agents/{agent}."
 
 SECRETS = {
     "anthropic_api_key": ("anthropic", "api_key"),
     "anthropic_oauth_token": ("anthropic", "oauth_token"),
     "openai_api_key": ("openai", "api_key"),
 }
-"""The settings that are secrets of a provider, and where the reference's clients send them."""
+"""The settings with secrets of providers, and the fields in which TinyAGI's clients send them."""
 
 MERGE_ERRORS: tuple[type[BullpenError], ...] = (NotFound, Conflict, LaneError)
 Plain = Annotated[StrictStr, Field(max_length=4096)] | StrictBool | StrictInt | StrictFloat | None
@@ -66,28 +66,28 @@ Sent = TypeVar("Sent", bound=BaseModel)
 
 
 class WorkspaceAnswer(Answer):
-    """Where agents work."""
+    """The workspace."""
 
     path: str
     name: str
 
 
 class ChannelsAnswer(Answer):
-    """The channels whose clients run."""
+    """The channels with a running client."""
 
     enabled: list[str]
 
 
 class FamilyAnswer(Answer):
-    """What one provider is given."""
+    """The model and the credentials of a provider."""
 
-    model: str = Field(description="the default agent's, if this is its provider")
+    model: str = Field(description="The default agent's model, if this is its provider.")
     api_key: str = ""
     oauth_token: str = ""
 
 
 class ModelsAnswer(Answer):
-    """What answers for the default agent, and what the providers are given."""
+    """The default agent's provider, and the credentials of the providers."""
 
     provider: str
     anthropic: FamilyAnswer
@@ -96,34 +96,34 @@ class ModelsAnswer(Answer):
 
 
 class MonitoringAnswer(Answer):
-    """How often agents are told to do something by themselves."""
+    """Always 0: each agent has its own heartbeat."""
 
-    heartbeat_interval: int = Field(0, description="in seconds; 0 is never")
+    heartbeat_interval: int = Field(0, description="In seconds; 0: never.")
 
 
 class SettingAnswer(Answer):
-    """One setting, as it will be after the next start; a secret is masked."""
+    """A setting as of the next start, with secrets masked."""
 
     value: str | int | float
     default: str | int | float
     doc: str
     source: SettingSource
     secret: bool
-    fixed: str | None = Field(description="why it cannot be changed over the API; null if it can")
+    fixed: str | None = Field(description="Why it cannot be changed over the API; null if it can.")
 
 
 class ProblemAnswer(Answer):
-    """Something in the file that does not count; no secret is in it."""
+    """A part of settings.toml that is ignored, without secrets."""
 
-    line: int | None = Field(description="null if it is about the file as a whole")
-    name: str = Field(description="the setting that it is about; empty if nobody can tell")
+    line: int | None = Field(description="Null for the file as a whole.")
+    name: str = Field(description="The setting; empty if unknown.")
     text: str
     hint: str
-    warning: bool = Field(description="nothing is lost by it")
+    warning: bool = Field(description="Whether it is harmless.")
 
 
 class SettingsAnswer(Answer):
-    """Everything that can be set; no secret is in it."""
+    """All settings, with secrets masked."""
 
     workspace: WorkspaceAnswer
     channels: ChannelsAnswer
@@ -133,11 +133,11 @@ class SettingsAnswer(Answer):
     custom_providers: ProviderMap
     monitoring: MonitoringAnswer
     settings: dict[str, SettingAnswer]
-    problems: list[ProblemAnswer] = Field(description="what is bad in the file, and what to do")
+    problems: list[ProblemAnswer] = Field(description="Invalid parts of settings.toml.")
 
 
 class SettingUpdate(BaseModel):
-    """A setting as it was shown, with another value."""
+    """A setting as in the answer, with another value."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -145,14 +145,14 @@ class SettingUpdate(BaseModel):
 
 
 class Workspace(StrictBody):
-    """It cannot be changed here; what it is may be sent back."""
+    """The present values only: the workspace cannot be changed over the API."""
 
     path: Word | None = None
     name: Word | None = None
 
 
 class ProviderModelUpdate(StrictBody):
-    """What one provider is to be given."""
+    """The model and the credentials of a provider."""
 
     model: Word | None = None
     api_key: Word | None = None
@@ -160,7 +160,7 @@ class ProviderModelUpdate(StrictBody):
 
 
 class ModelsUpdate(StrictBody):
-    """What is to answer for the default agent, and what the providers are to be given."""
+    """The default agent's model, and the credentials of the providers."""
 
     provider: Word | None = None
     anthropic: ProviderModelUpdate = ProviderModelUpdate()
@@ -169,13 +169,13 @@ class ModelsUpdate(StrictBody):
 
 
 class Monitoring(StrictBody):
-    """It cannot be changed here; what it is may be sent back."""
+    """The present value only: each agent has its own heartbeat."""
 
     heartbeat_interval: float | None = Field(None, allow_inf_nan=False)
 
 
 class SettingsUpdate(StrictBody):
-    """What is to be changed: any part of what is shown."""
+    """The settings to change, in the form of the answer."""
 
     workspace: Workspace = Workspace()
     channels: dict[str, JsonValue] = Field(default_factory=dict)
@@ -185,13 +185,13 @@ class SettingsUpdate(StrictBody):
     custom_providers: dict[str, ProviderBody] = Field(default_factory=dict)
     monitoring: Monitoring = Monitoring()
     settings: dict[str, Plain | SettingUpdate] = Field(
-        default_factory=dict, description="name: value, or null for the default"
+        default_factory=dict, description="Values by name; null: the default."
     )
-    problems: list[JsonValue] = Field([], description="as shown; it changes nothing")
+    problems: list[JsonValue] = Field([], description="Ignored.")
 
 
 class Refusal(NamedTuple):
-    """Why a part of what was sent is refused."""
+    """A part of the request that is refused, and why."""
 
     where: str
     error: BullpenError
@@ -201,17 +201,19 @@ class Refusal(NamedTuple):
 
 
 class SettingsDone(Done):
-    """Everything as it is now."""
+    """The settings after the change."""
 
     settings: SettingsAnswer
-    restart: list[str] = Field(description="the services that must restart for what was changed")
+    restart: list[str] = Field(
+        description="The services that must restart before the changes take effect."
+    )
 
 
 @routes.get("/api/settings", ADMIN)
 def settings() -> SettingsAnswer:
-    """Show everything that can be set, secrets masked, as it will be after the next start.
+    """Get all settings as of the next start, with secrets masked.
 
-    Below `settings` is each of Bullpen's own; what stands above it, the reference's clients read.
+    `settings` has Bullpen's settings. The other fields are for TinyAGI's clients.
     """
     require_reach(None)
     with read() as tx:
@@ -220,19 +222,20 @@ def settings() -> SettingsAnswer:
 
 @routes.put("/api/settings", ADMIN, *MERGE_ERRORS)
 def change(body: SettingsUpdate) -> SettingsDone:
-    """Change what is sent, at any depth, and keep the rest.
+    """Change settings; omitted fields are unchanged.
 
-    What is shown may be sent back as a whole: a secret's mask, and what is so already, change
-    nothing. A key that is null or empty is removed; so is one that is left out of `models` as a
-    whole, with `provider` and every family. What would open this machine is changed on the machine
-    itself, and refused here. Of several reasons to refuse it, all are given, and nothing is done.
+    A client may send the whole answer back: masks of secrets and unchanged values have no effect. A
+    credential that is null or empty is removed. If `models` is complete, with `provider` and every
+    family, an omitted credential is removed as well. Settings that could give access to the machine
+    are refused; change them on the machine itself. If any part is refused, nothing is changed, and
+    the error lists every reason.
     """
     return _merge(body)
 
 
 @routes.post("/api/setup", ADMIN, *MERGE_ERRORS)
 def set_up(body: SettingsUpdate) -> SettingsDone:
-    """Change what is sent and keep the rest, as PUT /api/settings does."""
+    """Change settings, in the same way as PUT /api/settings."""
     return _merge(body)
 
 
@@ -260,12 +263,12 @@ def _merge(body: SettingsUpdate) -> SettingsDone:
 
 
 def settings_file() -> SettingsFile:
-    """The file of this home."""
+    """Return the settings file of this home."""
     return SettingsFile(api().settings.home, os.environ)
 
 
 def show_settings(tx: Transaction) -> SettingsAnswer:
-    """All settings, as they are now."""
+    """Return all settings."""
     file = settings_file()
     settings = {each.name: each for each in file.list_settings()}
     workspace = tx.settings.workspace
@@ -288,7 +291,7 @@ def setting_changes(
     current: SettingsAnswer,
     refusals: list[Refusal],
 ) -> dict[str, Value | None]:
-    """The changes to write to the file; what is refused is added to the refusals."""
+    """Return the changes to write to the file, and add refused ones to the refusals."""
     refusals += (Refusal("", each) for each in _read_only_changes(body, current))
     sent: dict[str, Value | None] = {}
     if body.workspace.path is not None:
@@ -310,7 +313,7 @@ def setting_changes(
 def merge_roster(
     tx: Transaction, body: SettingsUpdate, current: SettingsAnswer, refusals: list[Refusal]
 ) -> list[str]:
-    """Add and change providers, agents and teams; returns agents whose directory to prepare."""
+    """Add and change providers, agents and teams; return the agents that were sent."""
     providers = _differences(body.custom_providers, current.custom_providers.root)
     for name, provider in providers.items():
         with _collected(refusals):
@@ -323,10 +326,10 @@ def merge_roster(
             added.add(name)
     for name, team in _differences(body.teams, current.teams.root).items():
         if agents.keys() - added & set(team.agents or ()):
-            continue  # it is refused for its agents, and they are named already
+            continue  # its agents were refused, and their errors are listed already
         with _collected(refusals, f"teams.{name}"):
             put_team(tx, name, team)
-    # With agents, it is a whole settings file of the reference: each agent says its own.
+    # With agents, it is a whole settings file of TinyAGI, in which each agent has its own model.
     if not body.agents:
         with _collected(refusals):
             change = _default_agent(tx, body.models, current.models)
@@ -337,7 +340,7 @@ def merge_roster(
 
 @contextmanager
 def _collected(refusals: list[Refusal], where: str = "") -> Iterator[None]:
-    """Add an error of the input to the refusals, so that what follows is tried as well."""
+    """Add an input error to the refusals, so that the following parts are checked as well."""
     try:
         yield
     except (InputError, NotFound, Conflict, LaneError) as error:
@@ -345,7 +348,7 @@ def _collected(refusals: list[Refusal], where: str = "") -> Iterator[None]:
 
 
 def _raise_all(refusals: Sequence[Refusal]) -> None:
-    """Raise the one refusal, or one error that names them all."""
+    """Raise the only refusal, or one error with all of them."""
     if len(refusals) == 1:
         raise refusals[0].error
     if refusals:
@@ -354,7 +357,7 @@ def _raise_all(refusals: Sequence[Refusal]) -> None:
 
 
 def _sent_secrets(models: ModelsUpdate) -> dict[str, Value | None]:
-    """The providers' secrets that are sent, by the names of their settings; None removes one."""
+    """Return the providers' secrets in the request by setting; None removes a secret."""
     families = {"anthropic": models.anthropic, "openai": models.openai}
     is_whole = {"provider", "anthropic", "openai", "opencode"} <= models.model_fields_set
     sent: dict[str, Value | None] = {}
@@ -366,7 +369,7 @@ def _sent_secrets(models: ModelsUpdate) -> dict[str, Value | None]:
 
 
 def enabled_channels() -> list[str]:
-    """The channels whose clients run."""
+    """Return the channels with a running client."""
     return [
         each["name"]
         for each in known_services() or ()
@@ -377,7 +380,7 @@ def enabled_channels() -> list[str]:
 def _models(tx: Transaction, values: dict[str, str]) -> ModelsAnswer:
     agent = find_agent(tx, tx.settings.default_agent)
     provider, model = ("", "") if agent is None else (agent.provider, agent.model)
-    provider = REFERENCE_NAMES.get(provider, provider)
+    provider = TINYAGI_NAMES.get(provider, provider)
     models = {name: model if name == provider else "" for name in (*PROVIDER_ALIASES, "opencode")}
     return ModelsAnswer(
         provider=provider,
@@ -392,29 +395,30 @@ def _models(tx: Transaction, values: dict[str, str]) -> ModelsAnswer:
 
 
 def _read_only_changes(body: SettingsUpdate, current: SettingsAnswer) -> Iterator[SettingFixed]:
-    """Why fields that only the reference's clients read are not changed: they are no settings."""
+    """Yield an error for each field that exists only for TinyAGI's clients and was changed."""
     if body.workspace.name not in (None, current.workspace.name):
-        yield SettingFixed("the workspace is called like its directory")
+        yield SettingFixed("the name of the workspace is the name of its directory")
     if body.monitoring.heartbeat_interval not in (None, current.monitoring.heartbeat_interval):
         yield SettingFixed(
-            "there is no interval for all agents", hint="Give each agent one of its own."
+            "heartbeat_interval is not supported",
+            hint="Set the heartbeat of each agent: PUT /api/agents/<id>/heartbeat.",
         )
     enabled = body.channels.get("enabled")
     if enabled is not None and enabled != current.channels.enabled:
         yield SettingFixed(
-            "channels are not started by a setting",
+            "channels.enabled cannot be changed",
             hint="GET /api/status lists the channels that Bullpen has a client for.",
         )
     others = sorted(name for name, each in body.channels.items() if name != "enabled" and each)
     if others:
         yield SettingFixed(
-            f"there are no settings below channels for {', '.join(others)[:200]}",
-            hint="What a channel needs is below `settings`.",
+            f"channels has no settings for {', '.join(others)[:200]}",
+            hint="Put the settings of channels into `settings`.",
         )
 
 
 def _differences(sent: Mapping[str, Sent], current: Mapping[str, BaseModel]) -> dict[str, Sent]:
-    """The bodies, by name, with only the fields that differ from the present answers."""
+    """Return the bodies by name, with only the fields that differ from the present answers."""
     changed: dict[str, Sent] = {}
     for name, body in sorted(sent.items()):
         before = current[name].model_dump() if name in current else {}
@@ -426,13 +430,13 @@ def _differences(sent: Mapping[str, Sent], current: Mapping[str, BaseModel]) -> 
 
 
 def _default_agent(tx: Transaction, models: ModelsUpdate, current: ModelsAnswer) -> AgentBody:
-    """The change of the default agent's model that is asked for; its provider stays."""
+    """Return the requested change of the default agent's model; its provider stays."""
     provider = current.provider
-    sent = REFERENCE_NAMES.get(models.provider or "", models.provider)
+    sent = TINYAGI_NAMES.get(models.provider or "", models.provider)
     if sent not in (None, "", provider):
         agent = tx.settings.default_agent
         raise SettingFixed(
-            f"{sent} does not become the provider of @{agent}, which has one",
+            f"models.provider does not change the provider of @{agent}",
             hint=NO_DEFAULT_PROVIDER.format(agent=agent),
         )
     change: dict[str, str] = {}
@@ -448,8 +452,8 @@ def _default_agent(tx: Transaction, models: ModelsUpdate, current: ModelsAnswer)
             change["model"] = family.model or ""
         elif family.model:
             raise BadSetting(
-                f"the default agent is not answered for by {name}",
-                hint="Give the model to an agent that is, below `agents`.",
+                f"{name} is not the provider of the default agent",
+                hint="Set the model of an agent with this provider in `agents`.",
             )
     return AgentBody.model_validate(change)
 

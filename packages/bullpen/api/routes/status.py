@@ -1,4 +1,4 @@
-"""What runs and how it fares: the services, the queue, the logs and the maintenance."""
+"""Status of the services and the queue, the logs, and the maintenance loops."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from bullpen.core.settings.file import SettingsFile
 from bullpen.core.text import url_secrets
 from bullpen.ops.services.supervisor import CORE_SERVICES, DOWN_STATES
 
-routes = Routes("status", "What runs, and how it fares.")
+routes = Routes("status", "Status, logs and maintenance loops.")
 
 
 class ServerAnswer(Answer):
-    """This process."""
+    """The API."""
 
     running: bool = True
     port: int
@@ -45,15 +45,15 @@ class ChannelAnswer(Answer):
 
 
 class HeartbeatsAnswer(CamelAnswer):
-    """What is sent to agents so that they do something by themselves."""
+    """The heartbeats of all agents."""
 
-    running: bool = Field(description="whether any agent is woken")
-    interval: int = Field(description="the shortest, in seconds; 0 is never")
-    last_sent: dict[str, int] = Field(description="when each agent was woken last")
+    running: bool = Field(description="Whether any heartbeat is on.")
+    interval: int = Field(description="The shortest interval in seconds; 0: never.")
+    last_sent: dict[str, int] = Field(description="Time of the last heartbeat of each agent.")
 
     @classmethod
     def of(cls, heartbeats: Iterable[Heartbeat]) -> HeartbeatsAnswer:
-        """The heartbeats of the agents that the caller reaches."""
+        """Return the heartbeats of the agents that the caller reaches."""
         mine = [each for each in heartbeats if caller().can_reach(each.agent)]
         every = [each.every for each in mine if each.state is HeartbeatState.ON]
         return cls(
@@ -64,17 +64,17 @@ class HeartbeatsAnswer(CamelAnswer):
 
 
 class QueueAnswer(Answer):
-    """The queue in numbers, of the agents that the key reaches."""
+    """Counts of the queue, for the agents that the key reaches."""
 
     pending: int
     processing: int
-    dead: int | None = Field(description="null where the key does not reach all agents")
-    held: int | None = Field(description="null where the key does not reach all agents")
-    outgoing: int | None = Field(description="null where the key does not reach all agents")
+    dead: int | None = Field(description="Null if the key does not reach all agents.")
+    held: int | None = Field(description="Null if the key does not reach all agents.")
+    outgoing: int | None = Field(description="Null if the key does not reach all agents.")
 
     @classmethod
     def of(cls, status: QueueStatus) -> QueueAnswer:
-        """The part of the queue that the caller may see."""
+        """Return the part of the queue that the caller may see."""
         lanes = [lane for lane in status.lanes if caller().can_reach(lane.agent)]
         everything = caller().can_reach(None)
         return cls(
@@ -87,44 +87,44 @@ class QueueAnswer(Answer):
 
 
 class StatusAnswer(Done):
-    """How Bullpen fares."""
+    """The status of Bullpen."""
 
     version: str
-    uptime: int = Field(description="of this process, in seconds")
+    uptime: int = Field(description="Uptime of this API process in seconds.")
     server: ServerAnswer
     channels: dict[str, ChannelAnswer]
     heartbeat: HeartbeatsAnswer
-    supervised: bool = Field(description="whether a supervisor answers")
+    supervised: bool = Field(description="Whether a supervisor answers.")
     services: list[ServiceAnswer]
     queue: QueueAnswer
-    workers: dict[str, int] = Field(description="processes that were heard of lately, by kind")
+    workers: dict[str, int] = Field(description="Number of live worker processes by kind.")
 
 
 class LogQuery(BaseModel):
-    """Which part of which log."""
+    """Selects the end of a log."""
 
-    limit: int = Field(100, ge=1, le=1000, description="how many lines at the most")
+    limit: int = Field(100, ge=1, le=1000, description="Maximum number of lines.")
     service: str = Field("processor", max_length=200)
 
 
 class LogAnswer(Answer):
-    """The end of a log, the oldest line first."""
+    """The last lines of a log, oldest first."""
 
     lines: list[str]
 
 
 class SystemAgentAnswer(Answer):
-    """A maintenance loop. What is null has not come to pass yet."""
+    """A maintenance loop; fields about its last run are null before its first run."""
 
     name: str
     every_seconds: int
     last_run_at: int | None
-    last_duration: int | None = Field(description="in milliseconds")
+    last_duration: int | None = Field(description="In milliseconds.")
     last_result: str | None
     last_error: str | None
     next_run_at: int | None
-    failures: int = Field(description="how often it failed in a row")
-    holder: str | None = Field(description="the process that runs it at this moment")
+    failures: int = Field(description="Failed runs in a row.")
+    holder: str | None = Field(description="The process that runs it now.")
     running_since: int | None
 
 
@@ -134,7 +134,7 @@ class SystemAgentList(Rows[SystemAgentAnswer]):
 
 @routes.get("/api/status", READ)
 def status() -> StatusAnswer:
-    """Say what runs and how much there is to do."""
+    """Get the status of the services and the queue."""
     services = known_services()
     with read() as tx:
         queue = queue_status(tx)
@@ -162,21 +162,21 @@ def status() -> StatusAnswer:
 
 @routes.get("/api/logs", ADMIN, UnknownService)
 def logs(query: LogQuery) -> LogAnswer:
-    """Show the last lines of a service's log; secrets are hidden in them."""
+    """Get the last lines of a service's log, with secrets hidden."""
     require_reach(None)
     return LogAnswer(lines=read_log_tail(api().settings, query.service, query.limit, _secrets()))
 
 
 @routes.get("/api/system-agents", READ)
 def loops() -> SystemAgentList:
-    """List the maintenance loops: when each ran last, and what it did."""
+    """List the maintenance loops with their last runs."""
     require_reach(None)
     with read() as tx:
         return SystemAgentList.of(list_job_statuses(tx))
 
 
 def _secrets() -> list[str]:
-    """Every secret of this home, of now and of when this process started."""
+    """Return all secrets of this home, also those from the start of this process."""
     with read() as tx:
         custom = list_custom_providers(tx)
     secrets = [secret for each in custom for secret in (each.api_key, *url_secrets(each.base_url))]

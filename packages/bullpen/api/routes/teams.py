@@ -26,12 +26,12 @@ from bullpen.core.roster.teams import (
 )
 from bullpen.core.store.transaction import Transaction
 
-routes = Routes("teams", "Agents that work together.")
+routes = Routes("teams", "Teams of agents.")
 Limit = Annotated[int, Field(ge=0, lt=1_000_000_000)]
 
 
 class LimitsBody(LenientBody):
-    """What a conversation of the team may cost; null is the setting of the same name."""
+    """Limits of the team's conversations; null: the setting of the same name."""
 
     max_hops: Limit | None = None
     max_messages: Limit | None = None
@@ -39,7 +39,7 @@ class LimitsBody(LenientBody):
 
 
 class TeamBody(LenientBody):
-    """A team, or what of it is to be changed."""
+    """A new team, or the fields of a team to change."""
 
     name: ShortText | None = None
     agents: list[ShortText] | None = Field(None, max_length=1000)
@@ -49,7 +49,7 @@ class TeamBody(LenientBody):
 
 
 class LimitsAnswer(Answer):
-    """What a conversation of the team may cost; null is the setting of the same name."""
+    """Limits of the team's conversations; null: the setting of the same name."""
 
     max_hops: int | None
     max_messages: int | None
@@ -71,27 +71,27 @@ class TeamMap(RootModel[dict[str, TeamAnswer]]):
 
 
 class TeamPath(BaseModel):
-    """Which team."""
+    """Selects a team."""
 
-    team_id: str = Field(description="the team's id")
+    team_id: str = Field(description="The team's id.")
 
 
 class TeamDone(Done):
-    """The team as it is now."""
+    """The team after the change."""
 
     team: TeamAnswer
 
 
 @routes.get("/api/teams", READ)
 def teams() -> TeamMap:
-    """List the teams by their ids."""
+    """List teams by id."""
     with read() as tx:
         return team_map(tx)
 
 
 @routes.get("/api/teams/<team_id>", READ, NotFound)
 def team(path: TeamPath) -> TeamAnswer:
-    """Show one team."""
+    """Get a team."""
     with read() as tx:
         team = get_team(tx, path.team_id)
     reach_all(team.members)
@@ -100,9 +100,10 @@ def team(path: TeamPath) -> TeamAnswer:
 
 @routes.put("/api/teams/<team_id>", ADMIN, NameTaken)
 def put(path: TeamPath, body: TeamBody) -> TeamDone:
-    """Make a team, or change one.
+    """Create or change a team.
 
-    A new one needs a name, agents and a leader. Of one that exists, what is not sent stays.
+    A new team requires a name, agents and a leader. For an existing team, omitted fields are
+    unchanged.
     """
     with write() as tx:
         return TeamDone(team=_team_answer(put_team(tx, path.team_id, body)))
@@ -110,14 +111,17 @@ def put(path: TeamPath, body: TeamBody) -> TeamDone:
 
 @routes.patch("/api/teams/<team_id>", ADMIN, NotFound)
 def change(path: TeamPath, body: TeamBody) -> TeamDone:
-    """Change a team that exists; what is not sent stays."""
+    """Change a team; omitted fields are unchanged."""
     with write() as tx:
         return TeamDone(team=_team_answer(put_team(tx, path.team_id, body, create=False)))
 
 
 @routes.delete("/api/teams/<team_id>", ADMIN, NotFound)
 def remove(path: TeamPath) -> Done:
-    """Disband a team; its agents stay, and so does what was said in its room."""
+    """Remove a team.
+
+    Its agents and the posts of its room are kept.
+    """
     with write() as tx:
         reach_all(get_team(tx, path.team_id).members)
         remove_team(tx, path.team_id)
@@ -125,19 +129,19 @@ def remove(path: TeamPath) -> Done:
 
 
 def team_map(tx: Transaction) -> TeamMap:
-    """The teams all of whose members the caller reaches."""
+    """Return the teams of which the caller reaches every member."""
     teams = (each for each in list_teams(tx) if all(map(caller().can_reach, each.members)))
     return TeamMap({each.id: _team_answer(each) for each in teams})
 
 
 def reach_all(agents: Iterable[str]) -> None:
-    """Refuse a caller who does not reach all of these."""
+    """Refuse a caller who does not reach all of these agents."""
     for agent in agents:
         require_reach(agent)
 
 
 def put_team(tx: Transaction, team_id: str, body: TeamBody, *, create: bool = True) -> Team:
-    """Add this team, or change the fields that were sent."""
+    """Add this team, or change the given fields."""
     before = find_team(tx, check_name(team_id)) if create else get_team(tx, team_id)
     reach_all(body.agents or ())
     reach_all(() if before is None else before.members)
@@ -150,13 +154,13 @@ def put_team(tx: Transaction, team_id: str, body: TeamBody, *, create: bool = Tr
             return change_team(tx, team_id, **change) if change else before
         if "members" not in change or "leader" not in change or "name" not in change:
             raise BadRequest(
-                "a new team needs a name, agents and a leader",
+                "a new team requires a name, agents and a leader",
                 hint="Send `name`, `agents` and `leader_agent`.",
             )
         new = Team(id=team_id, **change)
         add_team(tx, new)
     except UnknownAgent as error:
-        raise BadTeam(str(error), hint="Name agents that exist.") from None
+        raise BadTeam(str(error), hint="`GET /api/agents` lists the agents.") from None
     return new
 
 

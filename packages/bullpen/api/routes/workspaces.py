@@ -1,4 +1,4 @@
-"""What an agent has in its own directory: its instructions, its skills and its memory."""
+"""The contents of an agent's directory: instructions, skills and memory."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from bullpen.core.workspace.templates import (
     write_user_instructions,
 )
 
-routes = Routes("workspaces", "What agents have in their directories.")
+routes = Routes("workspaces", "Contents of the agents' directories.")
 
 
 class Instructions(StrictBody):
-    """What an agent is told."""
+    """The user's part of the agent's AGENTS.md."""
 
     content: str
 
 
 class InstructionsAnswer(Answer):
-    """The user's part of the agent's AGENTS.md, as its prompt has it."""
+    """The user's part of the agent's AGENTS.md, as in its prompt."""
 
     content: str
     path: str
-    truncated: bool = Field(description="whether there is more of it than is shown")
+    truncated: bool = Field(description="Whether the text was shortened.")
 
 
 class SkillAnswer(Answer):
-    """A skill, and what it says of itself."""
+    """A skill and its description."""
 
     id: str
     name: str
@@ -50,14 +50,14 @@ class SkillList(Rows[SkillAnswer]):
 
 
 class MemoryFile(Answer):
-    """A file that the agent wrote to remember something."""
+    """A file of an agent's memory."""
 
     name: str
-    path: str = Field(description="below its memory")
+    path: str = Field(description="Path below the memory directory.")
 
 
 class MemoryAnswer(CamelAnswer):
-    """What an agent remembers."""
+    """An agent's memory."""
 
     index: str
     files: list[MemoryFile]
@@ -65,21 +65,21 @@ class MemoryAnswer(CamelAnswer):
 
 
 class MemoryPath(AgentPath):
-    """Which file."""
+    """Selects a file of an agent's memory."""
 
-    file: str = Field(description="its path below the agent's memory")
+    file: str = Field(description="Path below the memory directory.")
 
 
 class MemoryText(MemoryFile):
-    """What is in it."""
+    """A file of an agent's memory with its text."""
 
     content: str
-    truncated: bool = Field(description="whether there is more of it than is shown")
+    truncated: bool = Field(description="Whether the text was shortened.")
 
 
 @routes.get("/api/agents/<agent_id>/system-prompt", READ, NotFound)
 def system_prompt(path: AgentPath) -> InstructionsAnswer:
-    """Show the user's own part of an agent's AGENTS.md."""
+    """Get the user's part of an agent's AGENTS.md."""
     _exists(path.agent_id)
     instructions = read_user_instructions(api().settings, path.agent_id)
     return InstructionsAnswer(
@@ -91,7 +91,10 @@ def system_prompt(path: AgentPath) -> InstructionsAnswer:
 
 @routes.put("/api/agents/<agent_id>/system-prompt", ADMIN, NotFound, InTheWay)
 def put_system_prompt(path: AgentPath, body: Instructions) -> Done:
-    """Replace the user's own part of an agent's AGENTS.md; Bullpen's part stays."""
+    """Replace the user's part of an agent's AGENTS.md.
+
+    Bullpen's part is unchanged.
+    """
     require_reach(path.agent_id)
     with write() as tx:
         get_agent(tx, path.agent_id)
@@ -102,14 +105,14 @@ def put_system_prompt(path: AgentPath, body: Instructions) -> Done:
 
 @routes.get("/api/agents/<agent_id>/skills", READ, NotFound)
 def skills(path: AgentPath) -> SkillList:
-    """List what an agent knows how to do."""
+    """List an agent's skills."""
     _exists(path.agent_id)
     return SkillList.of(list_skills(api().settings, path.agent_id))
 
 
 @routes.get("/api/agents/<agent_id>/memory", READ, NotFound)
 def memory(path: AgentPath) -> MemoryAnswer:
-    """List what an agent remembers."""
+    """List the files of an agent's memory."""
     _exists(path.agent_id)
     settings = api().settings
     contents = list_memory(settings, path.agent_id)
@@ -122,7 +125,7 @@ def memory(path: AgentPath) -> MemoryAnswer:
 
 @routes.get("/api/agents/<agent_id>/memory/<path:file>", READ, NotFound)
 def memory_file(path: MemoryPath) -> MemoryText:
-    """Show one file of what an agent remembers."""
+    """Get a file of an agent's memory."""
     _exists(path.agent_id)
     contents = read_memory(api().settings, path.agent_id, path.file)
     name = PurePosixPath(path.file).name
