@@ -153,7 +153,7 @@ def test_an_answer_with_nothing_in_it_is_a_failure(served: Served, agent: str, t
     assert done["status"] == "failed"
     seen = served.get(f"/api/messages/{sent}")
     assert (seen["status"], seen["retry_count"]) == ("pending", 1)
-    assert seen["last_error"] == "it answered nothing at all"
+    assert seen["last_error"] == "the response was empty"
 
 
 def test_what_fails_is_tried_again_after_what_was_asked_for(served: Served, agent: str) -> None:

@@ -316,8 +316,15 @@ def test_all_that_is_wrong_with_a_settings_file_is_said_at_once(desk: Served, fi
     assert (response.status_code, response.json()["code"]) == (400, "bad_setting")
     said = response.json()["error"]
     for each in (
-        *("cannot change workspace", "like its directory", "not started by a setting", "telegram"),
-        *("no interval", "nonsense", "agents.filed", "agents.foreign", "nobodys", "teams.broken"),
+        *("cannot change workspace", "name of its directory", "channels.enabled", "telegram"),
+        *(
+            "heartbeat_interval",
+            "nonsense",
+            "agents.filed",
+            "agents.foreign",
+            "nobodys",
+            "teams.broken",
+        ),
     ):
         assert each in said, each
     assert "of_refused" not in said

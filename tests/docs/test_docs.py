@@ -6,15 +6,18 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import click
 import pytest
 
+from bullpen.api.description import describe
 from bullpen.cli.lazy import walk_commands
 from bullpen.cli.main import cli
 from bullpen.core.maintenance.jobs import JOBS
 from bullpen.core.models import whole_schema
+from bullpen.core.settings import Settings
 from bullpen.processor.plugins import Plugins
 from tests.cli.command import LIMIT_SECONDS, Bullpen
 from tests.cli.processor import processor
@@ -23,6 +26,7 @@ from tests.outbox.outgoing import asked
 from tests.stores import Stores
 
 ROOT = DOCS.parent
+MAX_SUMMARY = 70
 COMMANDS = {" ".join(path): command for path, command in walk_commands(cli, "bullpen")}
 
 
@@ -30,6 +34,25 @@ def test_a_page_that_follows_from_the_code_is_up_to_date(subtests: pytest.Subtes
     for page in sorted(PAGES):
         with subtests.test(page=page):
             assert (DOCS / page).read_text(encoding="utf-8") == PAGES[page](), "run: make docs"
+
+
+def test_a_summary_of_a_route_is_one_short_sentence() -> None:
+    summaries = {
+        f"{method.upper()} {path}": operation["summary"]
+        for path, methods in describe()["paths"].items()
+        for method, operation in methods.items()
+    }
+    for route, summary in summaries.items():
+        assert summary[:1].isupper(), route
+        assert summary.endswith("."), route
+        assert len(summary) <= MAX_SUMMARY, route
+
+
+def test_a_setting_is_described_by_a_sentence() -> None:
+    for each in fields(Settings):
+        doc = each.metadata["doc"]
+        assert doc[:1].isupper(), each.name
+        assert doc.endswith("."), each.name
 
 
 def test_every_system_agent_is_documented(subtests: pytest.Subtests) -> None:
