@@ -194,7 +194,7 @@ def test_down_after_the_supervisor_was_killed_leaves_nothing_that_starts_it_agai
     kill_supervisor(up)
     up.ok("down")
     eventually(lambda: of_home(up.home) == [], "all have ended", LONG)
-    assert "does not run" in up.ok("down").out
+    assert "not running" in up.ok("down").out
 
 
 def test_what_does_not_end_by_itself_is_killed_by_the_next_up(empty: Bullpen) -> None:
@@ -243,7 +243,7 @@ def test_a_crash_loop_is_stopped_and_told(up: Bullpen) -> None:
     eventually(lambda: text in up.ok("response", "read").out, "it is stopped and told", LONG)
     shown = up("status")
     assert shown.status == 3
-    assert "scheduler does not run" in shown.out
+    assert "scheduler is down" in shown.out
     assert "bullpen restart scheduler" in shown.out
     assert "crashed" in (up.home / "logs" / "guard.log").read_text()
     assert "STOPPED" in shown.out
@@ -263,7 +263,7 @@ def test_a_crash_loop_is_not_stopped_while_a_person_starts_the_services(unguarde
     assert "scheduler" not in unguarded.ok("response", "read").out
     for second in range(MAX_CRASHES):
         guard.handle(EXITED, "scheduler", second)
-    assert "scheduler does not run" in unguarded("status").out
+    assert "scheduler is down" in unguarded("status").out
     unguarded.ok("restart", "scheduler")
 
 
@@ -338,12 +338,12 @@ def test_up_in_the_foreground_stops_all_with_sigterm(empty: Bullpen) -> None:
     assert empty.ok("send", "hello").out.splitlines()[0] == "@assistant: hello"
     taken = empty("up", "--foreground")
     assert taken.status == 1
-    assert "runs already" in taken.err
+    assert "already running" in taken.err
     process.send_signal(signal.SIGTERM)
     out, err = process.communicate(timeout=LONG)
     assert process.returncode == 0
     assert "processor | " in out.decode()
-    assert "Bullpen has stopped." in err.decode()
+    assert "Stopped Bullpen." in err.decode()
     assert of_home(empty.home) == []
 
 

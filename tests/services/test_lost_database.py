@@ -50,7 +50,7 @@ def test_up_refuses_a_home_whose_database_is_lost_until_a_person_decides(empty: 
         said = json.dumps(doctor.json)
         assert "bullpen db restore" in said, way
         assert doctor.status != 0
-    assert "The database is made." in empty.ok("up", "--new-database").err
+    assert "Created the database." in empty.ok("up", "--new-database").err
     empty.ok("down")
     assert "made" not in empty.ok("up").err
 

@@ -49,7 +49,7 @@ def test_four_panes_show_what_happens_and_down_ends_them(empty: Bullpen) -> None
         eventually(lambda: "is ready" in pane(empty, "processor"), "the processor's log")
         eventually(lambda: "scheduler | " in pane(empty, "logs"), "all logs")
         again = empty.ok("up", "--tmux")
-        assert "runs already" in again.out
+        assert "already running" in again.out
         attach_and_leave(empty)
         panes = tmux(empty, "list-panes", "-s", "-t", "bullpen", "-F", "#{pane_id}")
         assert len(panes.splitlines()) == 4

@@ -30,12 +30,12 @@ LONG = 150
 
 def test_up_send_status_down(empty: Bullpen) -> None:
     started = empty.ok("up")
-    assert "The database is made." in started.err
-    assert "@assistant is hired and answers with echo." in started.err
-    assert "RUNNING" in started.out
+    assert "Created the database." in started.err
+    assert "Created agent @assistant (provider: echo)." in started.err
+    assert "running" in started.out
     assert "bullpen send" in started.out
     url = f"http://127.0.0.1:{empty.environ['BULLPEN_API_PORT']}"
-    assert f"The API is at {url}" in started.out
+    assert f"API: {url}" in started.out
     with urllib.request.urlopen(f"{url}/readyz", timeout=30) as answer:
         assert answer.status == 200
     services = empty.ok("status", "--json").json["services"]
@@ -52,22 +52,29 @@ def test_up_send_status_down(empty: Bullpen) -> None:
     assert empty.ok("send", "hello").out.splitlines()[0] == "@assistant: hello"
 
     again = empty.ok("up")
-    assert "runs already" in again.out
+    assert "already running" in again.out
     assert again.err == ""
-    assert f"The API is at {url}" in again.out
+    assert f"API: {url}" in again.out
     assert pids(empty) == before
 
     family = [psutil.Process(pid) for pid in (supervisor(empty), *before.values())]
-    assert "stopped" in empty.ok("down").out
+    assert "Stopped" in empty.ok("down").out
     assert wait_for_exit(family, 0) == []
     stopped = empty("status", "--json")
     assert stopped.status == 3
     assert stopped.json["services"] == []
-    assert "does not run" in empty.ok("down").out
+    assert "not running" in empty.ok("down").out
     for name in ("api", "processor", "scheduler"):
         log = (empty.home / "logs" / f"{name}.log").read_text()
         assert "has stopped" in log
         assert "Traceback" not in log
+
+
+def test_the_log_of_the_api_names_its_address(at_work: Bullpen) -> None:
+    port = at_work.environ["BULLPEN_API_PORT"]
+    log = (at_work.home / "logs" / "api.log").read_text()
+    assert f"listening on http://127.0.0.1:{port}" in log
+    assert "Listening at:  (" not in log
 
 
 def test_status_shows_what_keeps_the_store_in_order(at_work: Bullpen) -> None:
@@ -86,7 +93,7 @@ def test_status_shows_what_keeps_the_store_in_order(at_work: Bullpen) -> None:
 
     eventually(ran, "every loop ran", LONG)
     eventually(shown, "what each said", LONG)  # one that runs just now says only that
-    all_well = f"{len(JOBS)} system agents, all well"
+    all_well = f"{len(JOBS)} ok, last run "
     eventually(lambda: all_well in at_work("status").out, "all are well", LONG)
 
 
@@ -100,8 +107,8 @@ def test_status_shows_the_services_while_the_database_cannot_be_reached(at_work:
     )
     assert away("status", "--json").json["system_agents"] is None
     shown = away.ok("status").out
-    assert "scheduler  RUNNING" in shown
-    assert "The store is not known: " in shown
+    assert "scheduler  running" in shown
+    assert "The database cannot be read: " in shown
 
 
 def test_where_the_port_is_taken_up_says_so_and_messages_are_answered(empty: Bullpen) -> None:
@@ -109,10 +116,10 @@ def test_where_the_port_is_taken_up_says_so_and_messages_are_answered(empty: Bul
     with socket.create_server(("127.0.0.1", int(port))):
         started = empty("up")
         assert started.status == 3
-        assert "api does not start" in started.err
+        assert "api did not start" in started.err
         assert f"port {port} of 127.0.0.1 is taken" in started.err
         assert "api_port" in started.err
-        assert "The API is at" not in started.out
+        assert "API: " not in started.out
         assert empty.ok("send", "hello").out.splitlines()[0] == "@assistant: hello"
         assert empty("status").status == 3
 
@@ -130,7 +137,7 @@ def test_status_and_down_where_nothing_was_ever_started(empty: Bullpen) -> None:
     result = empty("status")
     assert result.status == 3
     assert "bullpen up" in result.out
-    assert "does not run" in empty.ok("down").out
+    assert "not running" in empty.ok("down").out
 
 
 def test_in_a_home_with_a_long_path_the_services_start_all_the_same(empty: Bullpen) -> None:
@@ -156,7 +163,7 @@ def test_two_that_start_it_at_the_same_moment_start_it_once(empty: Bullpen) -> N
     with ThreadPoolExecutor(2) as both:
         first, second = (both.submit(empty.ok, "up") for _ in range(2))
         outs = [first.result().out, second.result().out]
-    assert sum("runs already" in out for out in outs) == 1
+    assert sum("already running" in out for out in outs) == 1
     started = sorted(pids(empty))
     eventually(lambda: services_of(empty.home) == started, "one of each", LONG)
 
@@ -190,9 +197,9 @@ def test_up_starts_what_was_stopped_or_gave_up(at_work: Bullpen) -> None:
     Supervisor(Settings(home=at_work.home)).stop("scheduler", LONG)
     shown = at_work("status")
     assert shown.status == 3
-    assert "scheduler does not run" in shown.out
+    assert "scheduler is down" in shown.out
     again = at_work.ok("up")
-    assert "runs already" in again.out
+    assert "already running" in again.out
     assert at_work.ok("status").status == 0
 
 
@@ -208,7 +215,7 @@ def test_an_api_that_is_slow_to_answer_is_not_started_anew(at_work: Bullpen) -> 
             again.result(HTTP_SECONDS + 1)
         for each in family:
             each.resume()
-        assert "runs already" in again.result().out
+        assert "already running" in again.result().out
     assert pids(at_work) == before
 
 
@@ -244,7 +251,7 @@ def test_a_supervisor_with_the_old_name_of_the_guard_goes_on_until_it_is_restart
     before = pids(empty)
     assert set(before) == {"api", "guard", "processor", "scheduler"}
     again = empty.ok("up")
-    assert "runs already" in again.out
+    assert "already running" in again.out
     assert pids(empty) == before
     for name in ("guard", "minder"):
         empty.ok("restart", name)

@@ -253,6 +253,14 @@ class Quiet(Logger):  # type: ignore[misc]
         self.error_log.setLevel(logging.INFO)
         self.error_log.propagate = True
 
+    def info(self, msg: str, *args: object, **kwargs: Any) -> None:  # noqa: ANN401 - gunicorn's own
+        """Log the addresses: gunicorn's own line has none if each worker opens its sockets."""
+        if msg.startswith("Listening at"):
+            addresses = ", ".join(f"http://{each}" for each in self.cfg.bind)
+            self.error_log.info("listening on %s", addresses)
+        else:
+            super().info(msg, *args, **kwargs)
+
 
 class Server(BaseApplication):  # type: ignore[misc]
     """The API under gunicorn."""

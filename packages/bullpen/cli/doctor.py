@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
-import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -15,7 +13,7 @@ from click.shell_completion import CompletionItem
 
 from bullpen.cli.command import Result, command
 from bullpen.cli.options import dry_run, yes
-from bullpen.cli.output import confirm, echo, format_count, join, style
+from bullpen.cli.output import confirm, echo, format_count, join, style, wrap
 from bullpen.cli.probe import probe
 from bullpen.core.clock import Clock, SystemClock
 from bullpen.core.errors import BullpenError
@@ -50,7 +48,6 @@ GROUP_NAMES = {
 COLOURS = {"critical": "red", "warning": "yellow", "unknown": "magenta", "info": "cyan"}
 RANK_ORDER = ("critical", "warning", "unknown", "info")
 INDENT = 12
-MIN_COLUMNS = 40
 
 
 class DoctorRun:
@@ -213,9 +210,9 @@ def print_report(findings: Sequence[Finding], *, offer: bool) -> None:
     bad = {each.group for each in findings if rank(each)}
     fine = dict.fromkeys(each.group for each in findings if each.group not in bad)
     if fine:
-        for line in _wrapped(f"OK: {', '.join(GROUP_NAMES.get(each, each) for each in fine)}", 0):
+        for line in wrap(f"OK: {', '.join(GROUP_NAMES.get(each, each) for each in fine)}"):
             echo(style(line, fg="green"))
-    for line in _wrapped(_summary(findings, offer), 0):
+    for line in wrap(_summary(findings, offer)):
         echo(line)
 
 
@@ -234,25 +231,15 @@ def _show_unknown(findings: Sequence[Finding]) -> None:
 
 
 def _show(kind: str, text: str, remedy: str) -> None:
-    mark = style(f"  {kind:<{INDENT - 3}} ", fg=COLOURS[kind])
-    first, *rest = _wrapped(text, INDENT)
-    echo(join(mark, first))
+    first, *rest = wrap(text, " " * INDENT)
+    echo(join(style(f"  {kind:<{INDENT - 3}} ", fg=COLOURS[kind]), first.lstrip()))
     for line in rest:
-        echo(" " * INDENT + line)
+        echo(line)
     if remedy:
-        first, *rest = _wrapped(remedy, INDENT + 2)
-        echo(join(" " * INDENT, style("→ ", bold=True), first))
+        first, *rest = wrap(remedy, " " * (INDENT + 2))
+        echo(join(" " * INDENT, style("→ ", bold=True), first.lstrip()))
         for line in rest:
-            echo(" " * (INDENT + 2) + line)
-
-
-def _wrapped(text: str, indent: int) -> list[str]:
-    """The text wrapped to the terminal; a single line in a pipe."""
-    line = " ".join(text.split())
-    if not sys.stdout.isatty():
-        return [line]
-    width = max(MIN_COLUMNS, shutil.get_terminal_size().columns) - indent
-    return textwrap.wrap(line, width, break_on_hyphens=False) or [""]
+            echo(line)
 
 
 def _summary(findings: Sequence[Finding], offer: bool) -> str:

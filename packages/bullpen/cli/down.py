@@ -25,34 +25,37 @@ from bullpen.ops.services.search_path import record_change
 from bullpen.ops.services.supervisor import Supervisor
 
 OTHER_SERVICES_SECONDS = 60
-"""How long the services besides the processor may take to stop, one after the other."""
+"""The time that the services besides the processor may take to stop, one after the other."""
 
 
 @command(people_only="stop Bullpen")
 def down(settings: Settings) -> Result:
-    """Stop the services; runs that do not end in time go back to the queue.
+    """Stop the services.
 
-    What takes work in stops first, the processor last: its runs get the setting grace_seconds to
-    end. What waits stays, and nothing of it counts as a failure.
+    Runs have the setting grace_seconds to end. Messages of runs that do not end in time are
+    released: they are pending again, and the attempt does not count as a failure. Pending messages
+    stay in the queue.
 
     \b
     Example:
       bullpen down
     """
     if stop_all(settings):
-        return Result({"stopped": True}, "Bullpen has stopped. Next: bullpen up")
-    return Result({"stopped": False}, "Bullpen does not run.")
+        return Result({"stopped": True}, "Stopped Bullpen. Next: bullpen up")
+    return Result({"stopped": False}, "Bullpen is not running.")
 
 
 @command(people_only="restart Bullpen")
 @click.argument("services", nargs=-1, type=SERVICES)
 def restart(settings: Settings, services: tuple[str, ...]) -> Result:
-    """Stop services and start them again: those that are named, or all with their supervisor.
+    """Restart some services, or all of them.
+
+    Without a name, all services and their supervisor are restarted.
 
     \b
     Examples:
       bullpen restart processor
-      bullpen restart                  after a new version, or new settings
+      bullpen restart                  # after an upgrade, or a change of settings
     """
     if services:
         failed = restart_services(settings, services)
@@ -70,7 +73,7 @@ def restart(settings: Settings, services: tuple[str, ...]) -> Result:
 
 
 def stop_all(settings: Settings) -> bool:
-    """Stop all services and the supervisor; False if none ran."""
+    """Stop all services and the supervisor; False if none was running."""
     if not settings.run.is_dir():
         return False
     with start_lock(settings):
@@ -78,7 +81,7 @@ def stop_all(settings: Settings) -> bool:
         supervisor = Supervisor(settings)
         ran = supervisor.alive()
         if ran and not supervisor.shutdown(_stop_seconds(settings)):
-            raise ServiceFailed("the services did not stop in time", hint="Look: bullpen status")
+            raise ServiceFailed("the services did not stop in time", hint="Run: bullpen status")
         end_orphaned_services(settings, lambda text: echo(text, err=True))
     from bullpen.cli.tmux import end_session
 
@@ -87,10 +90,10 @@ def stop_all(settings: Settings) -> bool:
 
 
 def restart_services(settings: Settings, names: Sequence[str]) -> list[str]:
-    """Restart these services; returns those that do not run afterwards."""
+    """Restart these services; returns the services that are down afterwards."""
     supervisor = Supervisor(settings)
     if not supervisor.alive():
-        raise NoSupervisor("Bullpen does not run")
+        raise NoSupervisor("Bullpen is not running")
     failed = set()
     with start_lock(settings):
         print_notes(record_change(settings, os.environ))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, is_dataclass
 from typing import TYPE_CHECKING
@@ -197,6 +199,20 @@ def format_fields(*fields: tuple[str, object], width: int) -> Iterator[str]:
 def indent_rest(text: str, prefix: str) -> str:
     """The text with all lines but the first indented."""
     return f"\n{prefix}".join(visible(text).split("\n"))
+
+
+MIN_COLUMNS = 40
+
+
+def wrap(text: str, indent: str = "") -> Iterator[str]:
+    """Yield the text in indented lines that fit the terminal; a pipe gets a single line."""
+    line = visible_line(text)
+    if not sys.stdout.isatty():
+        yield indent + line
+        return
+    width = max(MIN_COLUMNS, shutil.get_terminal_size().columns)
+    for each in textwrap.wrap(line, width - len(indent), break_on_hyphens=False) or [""]:
+        yield indent + each
 
 
 def format_provider(provider: str, model: str) -> str:

@@ -1,9 +1,7 @@
-"""bullpen status: services, queue, and what needs attention."""
+"""bullpen status: services, queue, and pending actions."""
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
@@ -11,113 +9,167 @@ from dataclasses import asdict, dataclass
 import click
 
 from bullpen.cli.command import Result, command, json_requested
+from bullpen.cli.errors import print_error
 from bullpen.cli.options import MAX_LIMIT
-from bullpen.cli.output import Ansi, echo, format_duration, print_table
+from bullpen.cli.output import (
+    echo,
+    format_count,
+    format_duration,
+    format_state,
+    print_table,
+    style,
+    wrap,
+)
 from bullpen.cli.response import CLI
+from bullpen.cli.watch import WATCH_SECONDS, watch
 from bullpen.core.clock import SECOND
 from bullpen.core.errors import BullpenError, UnknownService, UnsafeDirectory
+from bullpen.core.inspect.lanes import LaneRecord
 from bullpen.core.inspect.queue import QueueStatus, queue_status
 from bullpen.core.inspect.responses import list_deliverable
 from bullpen.core.logs import read_log_tail
 from bullpen.core.maintenance.jobs import JobStatus, list_job_statuses
-from bullpen.core.network import api_url
+from bullpen.core.network import api_url, has_listener
 from bullpen.core.outbox.hold import Hold, find_hold
+from bullpen.core.roster.agents import list_agents
 from bullpen.core.settings import Settings
 from bullpen.core.states import LaneState
-from bullpen.core.store.open import open_store
+from bullpen.core.store.open import database_file, is_known_database, open_store
 from bullpen.ops.backup.create import Backup, last_backup
+from bullpen.ops.services.launch import lock_holders
 from bullpen.ops.services.supervisor import DOWN_STATES, RUNNING, Service, Supervisor
 
-JOBS_HEADING = ("SYSTEM AGENT", "EVERY", "LAST RUN", "TOOK", "RESULT")
+API = "api"
+SEPARATOR = " · "
+JOBS_HEADING = ("JOB", "EVERY", "LAST RUN", "TOOK", "RESULT")
 RESULT_CHARS = 100
 
-SERVICES_HEADING = ("SERVICE", "STATE", "PID", "FOR")
-NO_SERVICES = "There are no services."
-CLEAR_SCREEN = Ansi("\x1b[H\x1b[2J")
+SERVICES_HEADING = ("SERVICE", "STATE", "PID", "UPTIME")
+NO_SERVICES = "No services."
 
 
 @dataclass(frozen=True, slots=True)
 class StoreStatus:
-    """What `bullpen status` shows of the store, at one moment."""
+    """The status of the store at one moment."""
 
-    agents: Sequence[JobStatus]
+    jobs: Sequence[JobStatus]
     queue: QueueStatus
+    lanes: Sequence[LaneRecord]
+    """The lanes of agents that exist and do not run their messages."""
     now: int
     unread: int
     hold: Hold | None
 
 
+@dataclass(frozen=True, slots=True)
+class Action:
+    """Something for a person to do: a sentence, and the commands that help."""
+
+    text: str
+    commands: tuple[str, ...]
+
+
 def read_store_status(settings: Settings) -> StoreStatus:
     """Read the status of the store in one transaction."""
     with closing(open_store(settings)) as store, store.read() as tx:
-        unread = len(list_deliverable(tx, CLI, 0, MAX_LIMIT))
-        return StoreStatus(list_job_statuses(tx), queue_status(tx), tx.now, unread, find_hold(tx))
+        queue = queue_status(tx)
+        agents = {each.id for each in list_agents(tx)}
+        return StoreStatus(
+            jobs=list_job_statuses(tx),
+            queue=queue,
+            lanes=[
+                lane
+                for lane in queue.lanes
+                if lane.agent in agents and lane.state != LaneState.ACTIVE
+            ],
+            now=tx.now,
+            unread=len(list_deliverable(tx, CLI, 0, MAX_LIMIT)),
+            hold=find_hold(tx),
+        )
 
 
-def print_store_status(store: StoreStatus, last: Backup | None, every_agent: bool) -> None:
-    """Print queue, upkeep and backup, a line each, and what needs a person."""
+def print_store_status(store: StoreStatus, last: Backup | None) -> None:
+    """Print a line each for the queue, the maintenance jobs and the backup."""
     queue = store.queue
-    echo(
-        f"Queue:   {queue.pending} waiting, {queue.processing} running, {queue.held} held, "
-        f"{queue.dead} dead; {queue.outgoing} going out"
+    counts = (
+        f"{queue.pending} pending",
+        f"{queue.processing} processing",
+        f"{queue.held} held",
+        f"{queue.dead} dead",
+        f"{format_count(queue.outgoing, 'response')} to deliver",
     )
-    echo(f"Upkeep:  {_format_upkeep(store)}")
-    age = "never" if last is None else f"{format_duration(store.now - last.made_at)} ago"
-    echo(f"Backup:  {age}")
-    for line in _next_steps(store):
+    _print_field("Queue", SEPARATOR.join(counts))
+    _print_field("Jobs", _format_jobs(store))
+    age = "none" if last is None else f"{format_duration(store.now - last.made_at)} ago"
+    _print_field("Backup", age)
+
+
+def _print_field(name: str, text: str) -> None:
+    first, *rest = wrap(text, " " * 9)
+    echo(f"{name + ':':<9}{first.lstrip()}")
+    for line in rest:
         echo(line)
-    if every_agent:
-        echo()
-        rows = [JOBS_HEADING, *(_job_row(agent, store.now) for agent in store.agents)]
-        print_table(rows, "There are none.")
 
 
-def _format_upkeep(store: StoreStatus) -> str:
-    """The state of the system agents in one line, with the names of those that fail."""
-    runs = [each.last_run_at for each in store.agents if each.last_run_at is not None]
+def print_jobs(store: StoreStatus) -> None:
+    """Print the table of maintenance jobs."""
+    rows = [JOBS_HEADING, *(_job_row(each, store.now) for each in store.jobs)]
+    print_table(rows, "No jobs.")
+
+
+def _format_jobs(store: StoreStatus) -> str:
+    """The state of the maintenance jobs in one line, with the names of failing ones."""
+    runs = [each.last_run_at for each in store.jobs if each.last_run_at is not None]
     if not runs:
-        return "has not begun yet"
-    failing = [each for each in store.agents if each.last_error is not None]
+        return "no runs yet"
+    failing = [each for each in store.jobs if each.last_error is not None]
     if failing:
-        failures = "; ".join(f"{each.name} {_format_result(each, store.now)}" for each in failing)
-        return " ".join(failures.split())
+        return "; ".join(f"{each.name} {_format_result(each, store.now)}" for each in failing)
     last = format_duration(store.now - max(runs))
-    return f"{len(store.agents)} system agents, all well, the last {last} ago"
+    return f"{len(store.jobs)} ok, last run {last} ago"
 
 
-def _next_steps(store: StoreStatus) -> Iterator[str]:
-    for lane in store.queue.lanes:
-        if lane.state != LaneState.ACTIVE:
-            why = f" ({lane.reason})" if lane.reason else ""
-            yield f"@{lane.agent} is {lane.state}{why}. Next: bullpen queue resume {lane.agent}"
+def _store_actions(store: StoreStatus) -> Iterator[Action]:
+    for lane in store.lanes:
+        why = f": {lane.reason}" if lane.reason else ""
+        yield Action(
+            f"@{lane.agent} is {lane.state}{why.rstrip('.')}.",
+            (f"bullpen agent resume {lane.agent}",),
+        )
     if store.hold is not None:
-        yield f"Nothing goes out: {store.hold.reason}. Next: bullpen db release"
+        yield Action(
+            f"Responses and schedules are on hold: {store.hold.reason.rstrip('.')}.",
+            ("bullpen db release",),
+        )
     if store.queue.held:
-        yield "Something waits for your word. Next: bullpen queue held"
+        count = format_count(store.queue.held, "message needs", "messages need")
+        yield Action(f"{count} approval.", ("bullpen queue held",))
     if store.queue.dead:
-        yield "Something is dead. Next: bullpen queue dead"
+        count = format_count(store.queue.dead, "message is", "messages are")
+        yield Action(f"{count} dead.", ("bullpen queue dead",))
     if store.unread:
-        count = f"{store.unread} messages wait" if store.unread > 1 else "1 message waits"
-        yield f"{count} to be read by you. Next: bullpen response read"
+        count = format_count(store.unread, "response is", "responses are")
+        yield Action(f"{count} unread.", ("bullpen response read",))
 
 
-def _job_row(agent: JobStatus, now: int) -> tuple[str, ...]:
-    ran, took = agent.last_run_at, agent.last_duration
+def _job_row(job: JobStatus, now: int) -> tuple[str, ...]:
+    ran, took = job.last_run_at, job.last_duration
     return (
-        agent.name,
-        format_duration(agent.every_seconds * SECOND),
+        job.name,
+        format_duration(job.every_seconds * SECOND),
         "never" if ran is None else f"{format_duration(now - ran)} ago",
         "" if took is None else f"{took} ms",
-        " ".join(_format_result(agent, now).split())[:RESULT_CHARS],
+        " ".join(_format_result(job, now).split())[:RESULT_CHARS],
     )
 
 
-def _format_result(agent: JobStatus, now: int) -> str:
-    if agent.running_since is not None:
-        return f"runs for {format_duration(now - agent.running_since)}"
-    if agent.last_error is not None:
-        return f"failed {agent.failures} times in a row: {agent.last_error}"
-    return agent.last_result or ""
+def _format_result(job: JobStatus, now: int) -> str:
+    if job.running_since is not None:
+        return f"running for {format_duration(now - job.running_since)}"
+    if job.last_error is not None:
+        times = format_count(job.failures, "time")
+        return f"failed {times} in a row: {job.last_error}"
+    return job.last_result or ""
 
 
 def service_rows(services: Sequence[Service]) -> list[tuple[str, ...]]:
@@ -127,7 +179,7 @@ def service_rows(services: Sequence[Service]) -> list[tuple[str, ...]]:
         *(
             (
                 each["name"],
-                each["state"],
+                format_state(each["state"].lower()),
                 str(each["pid"]) if each["pid"] else "",
                 format_duration(each["seconds"] * SECOND) if each["pid"] else "",
             )
@@ -141,16 +193,33 @@ def print_services(services: Sequence[Service]) -> None:
     print_table(service_rows(services), NO_SERVICES)
 
 
-def print_down_services(settings: Settings, services: Sequence[Service]) -> None:
-    """Print the last log line of each service that does not run."""
+def _service_actions(settings: Settings, services: Sequence[Service]) -> Iterator[Action]:
+    """The services that are down, each with the last line of its log."""
     for each in services:
         if each["state"] in DOWN_STATES:
             name = each["name"]
             lines = last_words(settings, name, 1)
-            reason = f" Its last words: {lines[0]}" if lines else ""
-            echo(
-                f"{name} does not run.{reason}\n  Next: bullpen logs {name}; bullpen restart {name}"
+            why = f" Last line of its log: {lines[0]}" if lines else ""
+            yield Action(
+                f"{name} is down.{why}", (f"bullpen logs {name}", f"bullpen restart {name}")
             )
+
+
+def foreign_listener(settings: Settings, services: Sequence[Service]) -> Action | None:
+    """The action if another program has the API's port, where a client would send its token."""
+    ours = any(each["name"] == API and each["state"] not in DOWN_STATES for each in services)
+    if ours or API in lock_holders(settings) or not has_listener(settings):
+        return None
+    return Action(
+        f"Another program answers on port {settings.api_port}. It is not this home's API: do not"
+        " send it a token.",
+        ("bullpen doctor --only net",),
+    )
+
+
+def api_runs(services: Sequence[Service]) -> bool:
+    """Whether the API runs, and so has its port."""
+    return any(each["name"] == API and each["state"] == RUNNING for each in services)
 
 
 def last_words(settings: Settings, name: str, count: int) -> list[str]:
@@ -162,18 +231,21 @@ def last_words(settings: Settings, name: str, count: int) -> list[str]:
 
 
 @command()
-@click.option("--all", "-a", "every", is_flag=True, help="Show each system agent as well.")
-@click.option("--watch", "-w", is_flag=True, help="Show it again and again, until Ctrl-C.")
+@click.option("--all", "-a", "every", is_flag=True, help="List the maintenance jobs.")
+@click.option("--watch", "-w", "watched", is_flag=True, help="Refresh until Ctrl-C.")
 @click.option(
     "--interval",
     "seconds",
     type=click.FloatRange(0.2, 3600),
-    default=2.0,
+    default=WATCH_SECONDS,
     show_default=True,
-    help="Seconds between two looks.",
+    metavar="SECONDS",
+    help="Time between two refreshes.",
 )
-def status(settings: Settings, every: bool, watch: bool, seconds: float) -> Result:
-    """Show what runs, and what has to be looked after. The exit status is 3 if a service is down.
+def status(settings: Settings, every: bool, watched: bool, seconds: float) -> Result | None:
+    """Show services, queue and pending actions.
+
+    The exit status is 3 if a service is down.
 
     \b
     Examples:
@@ -181,13 +253,18 @@ def status(settings: Settings, every: bool, watch: bool, seconds: float) -> Resu
       bullpen status --json
       bullpen status --watch
     """
-    if watch and not json_requested():
-        _watch(settings, every, seconds)
+    if watched and not json_requested():
+        watch(lambda: _read_status(settings, every).print(as_json=False), seconds)
+        return None
+    return _read_status(settings, every)
+
+
+def _read_status(settings: Settings, every: bool) -> Result:
     services = list_services(settings)
     store, error = _store_status(settings)
     healthy = services and all(each["state"] == RUNNING for each in services)
     return Result(
-        _document(services, store),
+        _document(settings, services, store),
         show=lambda: _print_status(settings, services, store, error, every),
         status=0 if healthy else 3,
     )
@@ -199,24 +276,18 @@ def list_services(settings: Settings) -> list[Service]:
     try:
         return supervisor.services() if supervisor.alive() else []
     except UnsafeDirectory as error:
-        echo(f"Error: {error}\n  {error.hint}", err=True)
+        print_error(str(error), error.hint, error.code)
         return []
 
 
-def _watch(settings: Settings, every: bool, seconds: float) -> None:
-    while True:
-        services = list_services(settings)
-        store, error = _store_status(settings)
-        echo(CLEAR_SCREEN if sys.stdout.isatty() else "", nl=False)
-        _print_status(settings, services, store, error, every)
-        time.sleep(seconds)
-
-
-def _document(services: list[Service], store: StoreStatus | None) -> dict[str, object]:
+def _document(
+    settings: Settings, services: list[Service], store: StoreStatus | None
+) -> dict[str, object]:
     return {
         "services": services,
+        "api": api_url(settings) if api_runs(services) else None,
         "queue": None if store is None else _queue_fields(store.queue),
-        "system_agents": None if store is None else [asdict(each) for each in store.agents],
+        "system_agents": None if store is None else [asdict(each) for each in store.jobs],
         "unread": None if store is None else store.unread,
         "held_back": None if store is None or store.hold is None else asdict(store.hold),
     }
@@ -230,7 +301,7 @@ def _queue_fields(queue: QueueStatus) -> dict[str, object]:
             "reason": each.reason,
             "pending": each.pending,
             "processing": each.processing,
-            # The row keeps the worker of its last claim; a lease tells that it has one now.
+            # The row keeps the worker of its last claim; only a lease shows that one has it now.
             "worker": each.claimed_by if each.lease_expires_at else None,
             "lease_expires_at": each.lease_expires_at,
         }
@@ -240,23 +311,64 @@ def _queue_fields(queue: QueueStatus) -> dict[str, object]:
 
 
 def _store_status(settings: Settings) -> tuple[StoreStatus | None, str]:
-    """The status of the store; or None and the error."""
+    """The status of the store; or None and the error, which is empty if there is no store yet."""
+    file = database_file(settings)
+    if file is not None and not file.exists() and not is_known_database(settings):
+        return None, ""  # opening it would create it
     try:
         return read_store_status(settings), ""
     except BullpenError as error:
-        return None, f"{error} ({error.hint})"
+        return None, f"{error}. {error.hint}".strip()
 
 
 def _print_status(
     settings: Settings, services: list[Service], store: StoreStatus | None, error: str, every: bool
 ) -> None:
+    actions = list(_service_actions(settings, services))
+    if foreign := foreign_listener(settings, services):
+        actions.append(foreign)
+    if error:
+        actions.append(Action(f"The database cannot be read: {error}", ("bullpen doctor",)))
+    if store is not None:
+        actions += _store_actions(store)
+    echo(_headline(services, actions))
     if services:
+        echo()
         print_services(services)
-        print_down_services(settings, services)
-        echo(f"The API is at {api_url(settings)}\n")
-    else:
-        echo("Bullpen does not run. Next: bullpen up\n")
-    if store is None:
-        echo(f"The store is not known: {error}")
-    else:
-        print_store_status(store, last_backup(settings), every)
+    if services or store is not None:
+        echo()
+    if api_runs(services):
+        _print_field("API", api_url(settings))
+    if store is not None:
+        print_store_status(store, last_backup(settings))
+    if store is not None and every:
+        echo()
+        print_jobs(store)
+    for each in actions:
+        _print_action(each)
+
+
+def _headline(services: Sequence[Service], actions: Sequence[Action]) -> str:
+    """Whether all is fine, in one line."""
+    down = [each["name"] for each in services if each["state"] in DOWN_STATES]
+    if not services:
+        return style("Bullpen is not running. Next: bullpen up", fg="yellow", bold=True)
+    if down:
+        count = format_count(len(down), "service is", "services are")
+        return style(f"{count} down: {', '.join(down)}.", fg="red", bold=True)
+    changing = [each["name"] for each in services if each["state"] != RUNNING]
+    if changing:
+        return style(f"Bullpen is starting or stopping: {', '.join(changing)}.", fg="cyan")
+    if actions:
+        count = format_count(len(actions), "pending action")
+        return style(f"Bullpen is running, with {count}.", fg="yellow", bold=True)
+    return style("Bullpen is running. No pending actions.", fg="green", bold=True)
+
+
+def _print_action(action: Action) -> None:
+    """Print a sentence, and each command on a line of its own, where it is not wrapped."""
+    echo()
+    for line in wrap(action.text):
+        echo(line)
+    for each in action.commands:
+        echo(f"  {each}")

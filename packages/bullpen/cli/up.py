@@ -16,10 +16,11 @@ from urllib.parse import urlsplit
 import click
 
 from bullpen.cli.command import Result, command, json_requested, print_notes, write_transaction
+from bullpen.cli.errors import print_error
 from bullpen.cli.logs import new_lines
 from bullpen.cli.main import print_problems
 from bullpen.cli.output import echo
-from bullpen.cli.status import last_words, print_services
+from bullpen.cli.status import foreign_listener, last_words, print_services
 from bullpen.core.background import StopSignals
 from bullpen.core.clock import poll_until
 from bullpen.core.company import add_agent
@@ -52,20 +53,20 @@ START_SECONDS = 60.0
 STATE_POLL_SECONDS = 0.05
 HTTP_SECONDS = 2.0
 SLOW_SECONDS = 30.0
-"""An API that is ready within this time is slow, which is no reason to restart it."""
+"""An API that becomes ready within this time is slow, and is not restarted."""
 REASON_LINES = 2
 LOG_POLL_SECONDS = 0.2
 
 
 PrintLine = Callable[[str], None]
-"""Tells a person what is done."""
+"""Prints a line about the progress."""
 
 
 def prepare(settings: Settings, tell: PrintLine) -> None:
-    """Create what is missing, without questions; what exists is not changed."""
+    """Create the missing directories, database and agent, without questions."""
     make_directories(settings)
     if not has_valid_database_url(settings):
-        return  # the API reports it, and the other services do not start
+        return  # the API reports the error, and the other services do not start
     migrate_database(settings, tell)
     _ensure_agent(settings, tell)
 
@@ -82,14 +83,14 @@ def migrate_database(settings: Settings, tell: PrintLine) -> None:
 
         done = upgrade_database(store)
     if done.before is None:
-        tell("The database is made.")
+        tell("Created the database.")
     else:
-        kept = f"; what was is kept in {done.backup}" if done.backup else ""
-        tell(f"The database is upgraded from revision {done.before}{kept}.")
+        kept = f" Its backup: {done.backup}" if done.backup else ""
+        tell(f"Upgraded the database from revision {done.before}.{kept}")
 
 
 def _tell_of_damage(store: Store, tell: PrintLine) -> None:
-    """Say what a quick look finds; the services start all the same."""
+    """Report damage that a quick check finds; the services start nevertheless."""
     if not isinstance(store, SqliteStore):
         return
     from bullpen.ops.doctor import database
@@ -105,11 +106,11 @@ def _ensure_agent(settings: Settings, tell: PrintLine) -> None:
         if find_agent(tx, settings.default_agent) is None:
             provider = _automatic_provider()
             add_agent(tx, Agent(id=settings.default_agent, provider=provider))
-            tell(f"@{settings.default_agent} is hired and answers with {provider}.")
+            tell(f"Created agent @{settings.default_agent} (provider: {provider}).")
 
 
 def _automatic_provider() -> str:
-    """The first provider whose program is installed, of those that need no choice of a model."""
+    """The first provider whose program is installed, else `echo`."""
     for each in PROVIDERS.built_in.values():
         if each.automatic and each.program is not None and shutil.which(each.program):
             return each.name
@@ -117,7 +118,7 @@ def _automatic_provider() -> str:
 
 
 def wait_for_services(settings: Settings, supervisor: Supervisor) -> list[str]:
-    """Wait until each service runs or has ended once; returns those that do not run."""
+    """Wait until each service runs or has ended once; returns the services that are down."""
     first: dict[str, int] = {}
     ended: set[str] = set()
     running: set[str] = set()
@@ -128,7 +129,7 @@ def wait_for_services(settings: Settings, supervisor: Supervisor) -> list[str]:
             again = each["pid"] and first.setdefault(each["name"], each["pid"]) != each["pid"]
             if again or each["state"] in DOWN_STATES:
                 ended.add(each["name"])
-        # A service takes its lock once it has read its settings and found them valid.
+        # A service takes its lock after it has read and validated its settings.
         held = lock_holders(settings)
         running.update(
             each["name"]
@@ -144,7 +145,7 @@ def wait_for_services(settings: Settings, supervisor: Supervisor) -> list[str]:
 
 
 def start_stopped(settings: Settings, supervisor: Supervisor) -> None:
-    """Start the services that do not run, and an API that is not ready."""
+    """Start the services that are down, and restart an API that is not ready."""
     for each in supervisor.services():
         name = each["name"]
         if each["state"] == RUNNING and (
@@ -155,15 +156,15 @@ def start_stopped(settings: Settings, supervisor: Supervisor) -> None:
             supervisor.stop(name, STOP_SECONDS)
             supervisor.start_nowait(name)
         except BullpenError as error:  # why it does not start is in its log
-            echo(f"bullpen: {name}: {error}", err=True)
+            print_error(f"{name}: {error}", error.hint, error.code)
 
 
 def failure_reason(settings: Settings, name: str) -> Iterator[str]:
-    """Lines for standard error: the end of the log of a service that does not start."""
-    yield f"bullpen: {name} does not start; the end of its log:"
-    for line in last_words(settings, name, REASON_LINES):
-        yield f"  {line}"
-    yield f"  Then: bullpen restart {name}"
+    """Lines for standard error: the end of the log of a service that did not start."""
+    lines = last_words(settings, name, REASON_LINES)
+    yield f"Error: {name} did not start" + (". The end of its log:" if lines else "")
+    yield from (f"  {line}" for line in lines)
+    yield f"  After fixing this, run: bullpen restart {name}"
 
 
 def _api_answers(settings: Settings, path: str = ALIVE, seconds: float = HTTP_SECONDS) -> bool:
@@ -179,23 +180,23 @@ def _api_answers(settings: Settings, path: str = ALIVE, seconds: float = HTTP_SE
 
 
 @command(people_only="start Bullpen")
-@click.option("--foreground", is_flag=True, help="Stay, show the logs, stop all at the end.")
-@click.option("--tmux", is_flag=True, help="Watch them in tmux: status, processor, events, logs.")
-@click.option("--new-database", is_flag=True, help="Make a new database if the last one is lost.")
+@click.option("--foreground", is_flag=True, help="Run in the foreground and print the logs.")
+@click.option("--tmux", is_flag=True, help="Show agents and events in tmux.")
+@click.option("--new-database", is_flag=True, help="Create a new database if the last one is lost.")
 def up(settings: Settings, foreground: bool, tmux: bool, new_database: bool) -> Result:
-    """Start the services in the background. The exit status is 3 if one does not start.
+    """Start the services in the background.
 
-    What is missing is made: the home, the database, a first agent. Nothing is asked. What runs
-    already goes on; what had stopped or given up is started again.
+    Creates the home, the database and a first agent if they do not exist, without questions.
+    Services that are already running keep running. The exit status is 3 if one does not start.
 
     \b
     Examples:
       bullpen up
       bullpen up --tmux
-      bullpen up --foreground          for containers and systemd
+      bullpen up --foreground          # for containers and systemd
     """
     if foreground and (tmux or json_requested()):
-        raise click.UsageError("--foreground shows the logs, and nothing else.")
+        raise click.UsageError("--foreground prints the logs; --tmux and --json do not fit")
     _print_warnings()
     if new_database:
         open.forget_database(settings)
@@ -223,7 +224,7 @@ def up(settings: Settings, foreground: bool, tmux: bool, new_database: bool) -> 
 
 
 def start_services(settings: Settings, *, stays: bool = True) -> tuple[bool, list[str]]:
-    """Start what does not run; returns whether it ran already, and the services that failed."""
+    """Start the services; returns whether Bullpen was running, and the services that failed."""
     supervisor = Supervisor(settings)
     with start_lock(settings):
         again = supervisor.alive()
@@ -235,16 +236,16 @@ def start_services(settings: Settings, *, stays: bool = True) -> tuple[bool, lis
             start_supervisor(settings, stays=stays)
             if not poll_until(supervisor.alive, SUPERVISOR_SECONDS, STATE_POLL_SECONDS):
                 raise ServiceFailed(
-                    "the supervisor does not start",
-                    hint=f"See {settings.logs / 'supervisord.log'}, and supervisord.out beside it.",
+                    "the supervisor did not start",
+                    hint=f"Read {settings.logs}/supervisord.log and supervisord.out.",
                 )
         return again, wait_for_services(settings, supervisor)
 
 
 def start_supervisor(settings: Settings, *, stays: bool = True) -> subprocess.Popen[bytes]:
-    """Create what is missing and start the supervisor."""
+    """Prepare the home and start the supervisor."""
     if Supervisor(settings).alive():
-        raise RunsAlready("Bullpen runs already in this home")
+        raise RunsAlready("Bullpen is already running in this home")
     end_orphaned_services(settings, _print_note)
     prepare(settings, _print_note)
     write_channel_programs(settings)
@@ -256,17 +257,19 @@ def _print_result(
     settings: Settings, services: list[Service], again: bool, failed: list[str]
 ) -> None:
     if again:
-        echo("Bullpen runs already.")
+        echo("Bullpen is already running.")
     print_services(services)
     for name in failed:
         print_notes(failure_reason(settings, name))
     if API not in failed:
-        echo(f"The API is at {api_url(settings)}")
+        echo(f"API: {api_url(settings)}")
+    elif foreign := foreign_listener(settings, services):
+        print_notes((foreign.text, *(f"  {each}" for each in foreign.commands)))
     echo("Next: bullpen doctor" if failed else 'Next: bullpen send "hello"')
 
 
 def _print_warnings() -> None:
-    """Warn of unknown names in settings.toml; every command reports the errors itself."""
+    """Warn of unknown names in settings.toml; every command reports its errors."""
     _, problems = load_lenient(os.environ)
     print_problems((each for each in problems if each.warning), warnings=True)
 
@@ -276,19 +279,19 @@ def _print_note(text: str) -> None:
 
 
 def run_in_foreground(settings: Settings) -> int:
-    """Run the services until SIGTERM or Ctrl-C; returns 1 if their supervisor died."""
+    """Run the services until SIGTERM or Ctrl-C; returns 1 if their supervisor was killed."""
     stop = StopSignals()
     with start_lock(settings):
         write_channel_programs(settings)
         names = [each.name for each in list_programs(settings)]
         followed = {name: LogFollower(settings.logs / f"{name}.log") for name in names}
         supervisor = start_supervisor(settings, stays=False)
-    echo(f"Bullpen runs; its API is at {api_url(settings)}. Ctrl-C stops it.", err=True)
+    echo(f"Bullpen is running. API: {api_url(settings)}. Stop with Ctrl-C.", err=True)
     while not stop.wait(LOG_POLL_SECONDS) and supervisor.poll() is None:
         _print_new_lines(settings, followed)
     died = supervisor.poll() is not None
     if died:
-        echo("bullpen: the supervisor has died; its services are ended", err=True)
+        echo("Error: the supervisor was killed; stopping its services", err=True)
         end_orphaned_services(settings, _print_note)
     else:
         _stop(settings, supervisor, followed)
@@ -298,7 +301,7 @@ def run_in_foreground(settings: Settings) -> int:
 def _stop(
     settings: Settings, supervisor: subprocess.Popen[bytes], followed: dict[str, LogFollower]
 ) -> None:
-    """Let supervisord stop them in order; a second signal ends this process."""
+    """Let supervisord stop the services in order; a second signal ends this process."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
     supervisor.terminate()
@@ -309,7 +312,7 @@ def _stop(
         except subprocess.TimeoutExpired:
             continue
     _print_new_lines(settings, followed)
-    echo("Bullpen has stopped.", err=True)
+    echo("Stopped Bullpen.", err=True)
 
 
 def _print_new_lines(settings: Settings, followed: dict[str, LogFollower]) -> None:

@@ -13,6 +13,8 @@ from bullpen.core.settings import Settings
 
 OTHER_LOOPBACK = {"127.0.0.1": "::1", "localhost": "::1", "0.0.0.0": "::1", "::1": "127.0.0.1"}  # noqa: S104
 
+LISTENER_SECONDS = 1.0
+
 
 def check_api_address(settings: Settings) -> None:
     """Raise AddressTaken if the API cannot listen on its addresses."""
@@ -41,6 +43,17 @@ def _check_address(host: str, port: int) -> None:
             f"the API cannot listen on port {port} of {host}: {error.strerror or error}",
             hint="Correct the settings `api_host` and `api_port`.",
         ) from None
+
+
+def has_listener(settings: Settings) -> bool:
+    """Whether any program listens on the API's addresses."""
+    for host in listen_addresses(settings):
+        try:
+            socket.create_connection((host, settings.api_port), LISTENER_SECONDS).close()
+        except (OSError, UnicodeError):
+            continue
+        return True
+    return False
 
 
 def api_url(settings: Settings) -> str:

@@ -232,6 +232,7 @@ class SystemAgent(Document):
 
 class Status(Document):
     services: list[Service]
+    api: str | None
     queue: Queue | None
     system_agents: list[SystemAgent] | None
     unread: int | None

@@ -38,7 +38,7 @@ def port_taken(installation: Installation) -> Problem | Verdict:
         return PASSED
     port = installation.settings.api_port
     pids = _listening_pids(port)
-    ours = {each.pid for each in installation.processes if each.ours and each.service}
+    ours = {each.pid for each in installation.processes if each.ours and each.service == "api"}
     if pids & ours:
         return PASSED
     serving = any(
