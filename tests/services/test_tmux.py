@@ -43,7 +43,7 @@ def test_four_panes_show_what_happens_and_down_ends_them(empty: Bullpen) -> None
     assert "bullpen attach" in made.err
     assert empty("attach").status == 2  # no terminal here
     try:
-        eventually(lambda: "RUNNING" in pane(empty, "status"), "the status")
+        eventually(lambda: "running" in pane(empty, "status"), "the status")
         empty.ok("send", "hello")
         eventually(lambda: "message_enqueued" in pane(empty, "events"), "the events")
         eventually(lambda: "is ready" in pane(empty, "processor"), "the processor's log")
