@@ -29,6 +29,7 @@ _ROUTE = re.compile(
     r"(?:\b(GET|POST|PUT|PATCH|DELETE) )?(?:https?://[\w.:$-]+)?(/api/[^\s`\"')|,;]*)"
 )
 _HOLE = re.compile(r"<\w+>|\{\w+\}|…|\$\w+")
+_FIELD = ".{1,90}?"
 LITERAL_CHARS = 8
 """A piece of a text must have so many letters of its own to be looked for."""
 
@@ -129,14 +130,15 @@ def printed_texts() -> tuple[re.Pattern[str], ...]:
                 continue
             literal = "".join(each or "" for each in pieces)
             if len(re.sub(r"\W", "", literal)) >= LITERAL_CHARS:
-                found.add("".join(".{1,90}?" if each is None else _loose(each) for each in pieces))
+                pattern = "".join(_FIELD if each is None else _loose(each) for each in pieces)
+                found.add(re.sub(rf"{re.escape(_FIELD)}$", ".{1,90}", pattern))
     return tuple(re.compile(each) for each in sorted(found))
 
 
 def _loose(text: str) -> str:
     """Match the text; a field of `str.format` in it matches anything."""
     parts = re.split(r"\{\w*\}", text)
-    return ".{1,90}?".join(re.escape(each) for each in parts)
+    return _FIELD.join(re.escape(each) for each in parts)
 
 
 def _typed(block: str) -> str:

@@ -37,6 +37,7 @@ PAGES = (
     "README.md",
     "docs/tutorial/first-team.md",
     "docs/how-to/answer-over-http.md",
+    "docs/how-to/connect-claude-and-codex.md",
     "docs/how-to/limit-cost.md",
     "docs/how-to/move-to-another-machine.md",
     "docs/how-to/set-up.md",
