@@ -19,6 +19,7 @@ from bullpen.core.schedules.fire import fire_due_schedules
 from bullpen.core.schedules.model import list_schedules
 from tests.cli.command import Bullpen
 from tests.cli.open_store import at_work, company, direct
+from tests.cli.terminal import terminal
 
 MINE = ("--agent", "coder", "--to", "nowhere")
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -67,7 +68,8 @@ def test_a_schedule_is_made_and_says_what_it_means_and_when_it_comes(on_both: Bu
     args = (*CRON, "--zone", "Europe/Berlin", "--to", "telegram:4711", "--label", "stand-up")
     out = office.ok("schedule", "add", "Stand-up!", "--team", "dev", *args).out
     assert re.match(
-        rf"schedule_\w+ is made: @dev is asked. At {AWAY:02}:00 on Monday through Friday", out
+        rf"Created schedule schedule_\w+ \(stand-up\) for @dev\.\nAt {AWAY:02}:00 on Monday",
+        out,
     )
     assert "telegram:4711" in out
     assert len(re.findall(rf"^  \d{{4}}-\d\d-\d\d {AWAY:02}:00 CES?T$", out, re.MULTILINE)) == 5
@@ -173,9 +175,9 @@ def test_lists_are_of_what_was_asked_for(office: Bullpen) -> None:
 def test_a_run_by_hand_and_what_became_of_it(on_both: Bullpen) -> None:
     office = company(on_both)
     made = add(office, "--agent", "coder", "--to", "telegram:4711", *CRON, "--label", "daily")
-    assert "has not run yet" in office.ok("schedule", "history", "daily").out
+    assert "No runs of " in office.ok("schedule", "history", "daily").out
     told = office.ok("schedule", "now", "daily").out
-    assert told.startswith("@coder is asked: schedule_")
+    assert re.match(r"Enqueued message schedule_\w+ of schedule daily for @coder\. Next: ", told)
     (run,) = office.ok("schedule", "history", "daily", "--json").json
     assert (run["outcome"], run["due_at"], run["state"]) == ("fired", None, "pending")
     assert run["message_id"] in told
@@ -219,8 +221,11 @@ BAD = {
     "no moment": (("--at", "tomorrow"), "invalid time 'tomorrow'", "2026-12-24T18:00"),
     "an interval under a minute": (("--every", "59s"), "interval of 59 s is out of range", "30m"),
     "no interval": (("--every", "often"), "invalid duration 'often'", "30m"),
-    "no time at all": ((), "when it is due", "--cron '0 9 * * 1-5'"),
-    "two times": ((*CRON, "--every", "1h"), "more than one", "--cron '0 9 * * 1-5'"),
+    "a time of day that is none": (("--daily", "25:00"), "invalid time of day '25:00'", "09:00"),
+    "days that are none": (("--daily", "9:00", "--on", "mo"), "invalid days 'mo'", "mon,wed"),
+    "days without a time of day": ((*CRON, "--on", "weekdays"), "--on needs", "--daily 09:00"),
+    "no time at all": ((), "missing the time", "--cron '0 9 * * 1-5'"),
+    "two times": ((*CRON, "--every", "1h"), "only one option", "--cron '0 9 * * 1-5'"),
     "a jitter that is none": ((*CRON, "--jitter", "x"), "invalid duration 'x'", "30m"),
     "a jitter that is too long": ((*CRON, "--jitter", "2d"), "jitter", "5m"),
     "an address that telegram cannot read": (
@@ -235,7 +240,11 @@ BAD = {
     ),
     "an unknown channel": ((*CRON, "--to", "pigeon:1"), "no channel", "telegram"),
     "no channel": ((*CRON, "--to", "ann"), "no channel", "telegram:123456789"),
-    "an agent and a team": ((*CRON, "--team", "dev"), "one agent or one team", "not both"),
+    "an agent and a team": (
+        (*CRON, "--team", "dev"),
+        "--agent or --team, not both",
+        "one recipient",
+    ),
 }
 
 
@@ -269,8 +278,46 @@ def test_who_does_not_exist_cannot_be_asked(office: Bullpen) -> None:
         result = office("schedule", "add", "x", whom, "nobody", "--to", "nowhere", *CRON)
         assert (result.status, hint in result.err) == (1, True), result
     for command in ("show", "set", "pause", "resume", "remove", "now", "next", "history"):
-        result = office("schedule", command, "nothing")
+        change = ("--text", "x") if command == "set" else ()
+        result = office("schedule", command, "nothing", *change)
         assert (result.status, "bullpen schedule list" in result.err) == (1, True), command
+
+
+def test_a_time_every_day_or_on_some_days_is_said_without_cron(office: Bullpen) -> None:
+    for label, on, cron in (
+        ("daily", (), "0 9 * * *"),
+        ("work", ("--on", "weekdays"), "0 9 * * 1-5"),
+        ("rest", ("--on", "weekends"), "0 9 * * 0,6"),
+        ("some", ("--on", "wed,Monday"), "0 9 * * 1,3"),
+    ):
+        made = add(office, *MINE, "--daily", "09:00", *on, "--label", label)
+        assert (made["kind"], made["cron"]) == ("cron", cron)
+    changed = office.ok("schedule", "set", "work", "--daily", "9:30", "--on", "sat", "--json").json
+    assert changed["cron"] == "30 9 * * 6"
+
+
+def test_a_change_without_an_option_is_refused(office: Bullpen) -> None:
+    add(office, *MINE, *CRON, "--label", "daily")
+    refused = office("schedule", "set", "daily")
+    assert (refused.status, "nothing to change" in refused.err) == (2, True)
+
+
+def test_a_list_of_schedules_has_one_line_a_row_at_80_columns(office: Bullpen) -> None:
+    for label in ("stand-up", "weekly-report", ""):
+        named = ("--label", label) if label else ()
+        to = ("--agent", "coder", "--to", "telegram:123456789")
+        add(office, *to, "--cron", "*/30 9-17 * * 1-5", *named)
+    with terminal(office, "schedule", "list") as person:
+        assert person.end() == 0
+    lines = [each for each in person.shown.splitlines() if each.strip()]
+    assert len(lines) == 5, person.shown
+    assert max(map(len, lines)) <= 80
+    assert len(office.ok("schedule", "list", "-q").out.split()) == 3
+
+
+def test_a_filter_for_an_agent_or_team_that_does_not_exist_is_refused(office: Bullpen) -> None:
+    for option in ("--agent", "--team"):
+        assert office("schedule", "list", option, "nobody").status == 1
 
 
 def test_a_label_is_taken_once(office: Bullpen) -> None:
@@ -283,8 +330,8 @@ def test_what_is_over_cannot_be_resumed_but_given_another_time(office: Bullpen) 
     with direct(office, made["due_at"]) as store:
         fire_due_schedules(store)
     assert shown(office, "soon")["state"] == "done"
-    assert "has nothing to come" in office.ok("schedule", "pause", "soon").out
-    assert "Nothing of it comes" in office.ok("schedule", "show", "soon").out
+    assert "has no due times left" in office.ok("schedule", "pause", "soon").out
+    assert "No due times left" in office.ok("schedule", "show", "soon").out
     assert office.ok("schedule", "set", "soon", "--in", "1h", "--json").json["state"] == "active"
 
 
@@ -301,7 +348,7 @@ def test_an_agent_schedules_itself_and_handles_what_it_made(office: Bullpen) -> 
     office.ok("schedule", "resume", "later", **coder)
     # Of a run that asks for the next one there would be no end.
     refused = office("schedule", "now", "later", **coder)
-    assert (refused.status, "may not let a schedule run at once" in refused.err) == (1, True)
+    assert (refused.status, "may not run schedules at once" in refused.err) == (1, True)
     assert office.ok("schedule", "history", "later", "--json", **coder).json == []
     office.ok("schedule", "remove", "later", **coder)
     assert office.ok("schedule", "list", "--json", **coder).json == []
@@ -325,7 +372,10 @@ def test_an_agent_sees_what_is_for_it_and_changes_only_what_it_made(office: Bull
     for command in ("show", "next", "history"):
         office.ok("schedule", command, owners, **coder)
         result = office("schedule", command, owners, **stranger)
-        assert (result.status, "neither made by" in result.err) == (1, True), command
+        assert (result.status, "neither by @stranger nor for @stranger" in result.err) == (
+            1,
+            True,
+        ), command
     changes = (("set", "--text", "x"), ("pause",), ("resume",), ("remove",))
     for command, *args in changes:
         result = office("schedule", command, owners, *args, **coder)
@@ -387,9 +437,9 @@ def test_who_is_removed_pauses_what_was_for_it_and_that_is_said(office: Bullpen)
     team = add(office, "--team", "dev", "--to", "nowhere", *CRON)["id"]
     other = add(office, "--agent", "stranger", "--to", "nowhere", *CRON)["id"]
     told = office.ok("team", "remove", "dev").out
-    assert f"1 schedule is paused, since nobody is there to ask: {team}" in told
+    assert f"Paused 1 schedule without an agent: {team}" in told
     told = office.ok("agent", "remove", "coder").out
-    assert f"1 schedule is paused, since nobody is there to ask: {mine}" in told
+    assert f"Paused 1 schedule without an agent: {mine}" in told
     assert "paused" not in office.ok("agent", "remove", "tester").out
     states = {each["id"]: each["state"] for each in office.ok("schedule", "list", "--json").json}
     assert states == {mine: "paused", team: "paused", other: "active"}

@@ -1,4 +1,4 @@
-"""bullpen schedule: what agents are to be told, and when."""
+"""bullpen schedule: texts that agents get at set times."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from bullpen.cli.command import (
     read_transaction,
     write_transaction,
 )
+from bullpen.cli.filters import check_filters
 from bullpen.cli.lazy import LazyGroup
-from bullpen.cli.options import limit_option, yes
+from bullpen.cli.options import Count, limit_option, require_change, yes
 from bullpen.cli.output import confirm
 from bullpen.cli.schedule_options import (
     ScheduleOptions,
@@ -37,7 +38,8 @@ from bullpen.cli.schedule_options import (
     visible_schedule,
     visible_schedules,
 )
-from bullpen.core.clock import format_time, parse_duration
+from bullpen.core.clock import format_time, owner_zone_name, parse_duration
+from bullpen.core.roster.teams import get_team
 from bullpen.core.schedules.fire import run_schedule_now
 from bullpen.core.schedules.history import list_schedule_runs, next_due_times
 from bullpen.core.schedules.manage import (
@@ -61,18 +63,20 @@ from bullpen.core.store.transaction import Transaction
 
 SCHEDULE_STATES = click.Choice([each.value for each in ScheduleState])
 NO_SCHEDULES = (
-    "There are no schedules. "
-    'Next: bullpen schedule add "what to do" --agent assistant --every 1d --to owner'
+    "No schedules match. "
+    'Next: bullpen schedule add "Sum up the news" --agent assistant --daily 09:00 --to owner'
 )
 
 
 @click.group(cls=LazyGroup)
 def schedule() -> None:
-    """Let agents be asked at certain times. NAME is a schedule's id or its label.
+    """Send texts to agents at set times.
+
+    NAME is the id or the label of a schedule.
 
     \b
     Example:
-      bullpen schedule add "Sum up the news" --agent assistant --cron "0 9 * * 1-5" --to owner
+      bullpen schedule add "Sum up the news" --agent assistant --daily 09:00 --to owner
     """
 
 
@@ -84,16 +88,17 @@ names_argument = click.argument(
 @command(schedule, in_runs=True, tx="write")
 @click.argument("text")
 @schedule_options
-@click.option("--paused", is_flag=True, help="Make it, and let it fire when it is resumed.")
+@click.option("--paused", is_flag=True, help="Create it paused.")
 def add(tx: Transaction, /, text: str, paused: bool, **options: str | None) -> Result:
-    """Let an agent or a team be told TEXT at certain times.
+    """Create a schedule that sends TEXT to an agent or team.
 
-    Say when by one of --cron, --every, --at and --in. An agent that schedules something need not
-    say for whom, nor where the answer goes: it is for itself, and for whoever asked it.
+    The time is one of --daily, --cron, --every, --at and --in. In its run, an agent may leave out
+    the recipient and --to: the schedule is for the agent, and its answers go to the person whom
+    the run answers.
 
     \b
     Examples:
-      bullpen schedule add "Stand-up!" --team dev --cron "0 9 * * 1-5" --to owner
+      bullpen schedule add "Stand-up!" --team dev --daily 09:00 --on weekdays --to owner
       bullpen schedule add "Is the site up?" --agent ops --every 30m --to telegram:123456789
     """
     parsed = ScheduleOptions(**options)
@@ -113,36 +118,48 @@ def add(tx: Transaction, /, text: str, paused: bool, **options: str | None) -> R
         paused=paused,
     )
     added = add_schedule(tx, new, author())
-    return Result(schedule_fields(added, tx.now), _format_change(added, tx.now, "is made"))
+    return Result(schedule_fields(added, tx.now), _format_change(added, tx.now, "Created"))
 
 
-@command(schedule, in_runs=True, tx="read")
-@click.option("--agent", shell_complete=completion.agents, help="Only those for this agent.")
-@click.option("--team", shell_complete=completion.teams, help="Only those for this team.")
-@click.option("--state", type=SCHEDULE_STATES, help="Only those in this state.")
+@command(schedule, in_runs=True, tx="read", listing=True)
+@click.option(
+    "--agent",
+    metavar="AGENT",
+    shell_complete=completion.agents,
+    help="Only schedules for this agent.",
+)
+@click.option(
+    "--team", metavar="TEAM", shell_complete=completion.teams, help="Only schedules for this team."
+)
+@click.option("--state", type=SCHEDULE_STATES, help="Only schedules in this state.")
 def list_(tx: Transaction, agent: str | None, team: str | None, state: str | None) -> Result:
-    """List schedules. An agent sees what it made and what is for it.
+    """List schedules.
+
+    In its run, an agent sees the schedules that it created and those for itself.
 
     \b
     Example:
       bullpen schedule list --agent coder --state active
     """
+    check_filters(tx, agent=agent)
+    if team is not None:
+        get_team(tx, team)
     wanted = ScheduleFilter(
         agent=agent, team_id=team, state=None if state is None else ScheduleState(state)
     )
     schedules, now = visible_schedules(tx, wanted), tx.now
-    rows: list[tuple[str, ...]] = [
-        ("SCHEDULE", "LABEL", "ASKS", "WHEN", "NEXT", "ANSWERS TO", "STATE")
-    ]
-    rows += [schedule_row(each) for each in schedules]
+    rows: list[tuple[str, ...]] = [("SCHEDULE", "FOR", "WHEN", "NEXT", "STATE")]
+    zone = owner_zone_name(tx.settings)
+    rows += [schedule_row(each, now, zone) for each in schedules]
     fields = (schedule_fields(each, now) for each in schedules)
-    return Result(fields, rows=rows, empty=NO_SCHEDULES)
+    ids = (each.id for each in schedules)
+    return Result(fields, rows=rows, empty=NO_SCHEDULES, ids=ids)
 
 
 @command(schedule, in_runs=True, tx="read")
 @click.argument("name", shell_complete=completion.schedules)
 def show(tx: Transaction, name: str) -> Result:
-    """Show everything about one schedule.
+    """Show a schedule with its next due times.
 
     \b
     Example:
@@ -154,28 +171,33 @@ def show(tx: Transaction, name: str) -> Result:
 
 @command(schedule, in_runs=True, tx="write")
 @click.argument("name", shell_complete=completion.schedules)
-@click.option("--text", help="What is said.")
+@click.option("--text", metavar="TEXT", help="Text that the agent gets.")
 @schedule_options
 def set_(tx: Transaction, /, name: str, text: str | None, **options: str | None) -> Result:
-    """Change what is named; the rest stays. --label '' takes the label away.
+    """Change the given options of a schedule.
+
+    `--label ''` removes the label.
 
     \b
     Example:
-      bullpen schedule set stand-up --cron "30 9 * * 1-5" --zone Europe/Berlin
+      bullpen schedule set stand-up --daily 09:30 --on weekdays --zone Europe/Berlin
     """
+    require_change({"text": text, **options})
     before = editable_schedule(tx, name)
     change = parse_changes(tx, ScheduleOptions(**options), before)
     if text is not None:
         change["message"] = text
     changed = change_schedule(tx, before.id, author(), **change)
-    return Result(schedule_fields(changed, tx.now), _format_change(changed, tx.now, "is changed"))
+    return Result(schedule_fields(changed, tx.now), _format_change(changed, tx.now, "Changed"))
 
 
 @command(schedule, in_runs=True, tx="write")
 @names_argument
-@click.option("--reason", help="Why, for people.")
+@click.option(
+    "--reason", metavar="TEXT", show_default="paused by hand", help="Reason that is shown."
+)
 def pause(tx: Transaction, names: tuple[str, ...], reason: str | None) -> Result:
-    """Let schedules fire no more until they are resumed.
+    """Pause schedules until they are resumed.
 
     \b
     Example:
@@ -194,7 +216,9 @@ def pause(tx: Transaction, names: tuple[str, ...], reason: str | None) -> Result
 @command(schedule, in_runs=True, tx="write")
 @names_argument
 def resume(tx: Transaction, names: tuple[str, ...]) -> Result:
-    """Let schedules fire again, from now on: what came due meanwhile was not missed.
+    """Resume paused schedules.
+
+    Due times that passed while a schedule was paused do not count as missed.
 
     \b
     Example:
@@ -204,7 +228,7 @@ def resume(tx: Transaction, names: tuple[str, ...]) -> Result:
     resumed, now = [resume_schedule(tx, each) for each in dict.fromkeys(ids)], tx.now
     return Result(
         [schedule_fields(each, now) for each in resumed],
-        [line for each in resumed for line in _format_change(each, now, "goes on")],
+        [line for each in resumed for line in _format_change(each, now, "Resumed")],
     )
 
 
@@ -212,7 +236,9 @@ def resume(tx: Transaction, names: tuple[str, ...]) -> Result:
 @names_argument
 @yes
 def remove(settings: Settings, names: tuple[str, ...], yes: bool) -> Result:
-    """Remove schedules; what they have put into a queue stays there.
+    """Remove schedules.
+
+    Messages that they have enqueued stay in the queue.
 
     \b
     Example:
@@ -224,13 +250,15 @@ def remove(settings: Settings, names: tuple[str, ...], yes: bool) -> Result:
     with write_transaction(settings) as tx:
         for each in sorted(schedules):
             remove_schedule(tx, editable_schedule(tx, each).id)
-    return Result({"removed": list(schedules)}, [f"{each} is removed" for each in schedules])
+    return Result({"removed": list(schedules)}, [f"Removed {each}." for each in schedules])
 
 
-@command(schedule, people_only="let a schedule run at once", tx="write")
+@command(schedule, people_only="run schedules at once", tx="write")
 @click.argument("name", shell_complete=completion.schedules)
 def now(tx: Transaction, name: str) -> Result:
-    """Let a schedule run at once, whatever its state; its own times stay as they are.
+    """Enqueue the message of a schedule now.
+
+    Works in every state of the schedule, and does not change its due times.
 
     \b
     Example:
@@ -240,18 +268,25 @@ def now(tx: Transaction, name: str) -> Result:
     message_id = run_schedule_now(tx, schedule.id)
     return Result(
         {"schedule": schedule.id, "message_id": message_id},
-        f"{format_target(schedule)} is asked: {message_id}. "
-        f"Next: bullpen schedule history {schedule.id}",
+        f"Enqueued message {message_id} of schedule {schedule.label or schedule.id} "
+        f"for {format_target(schedule)}. Next: bullpen trace {message_id}",
     )
 
 
 @command(schedule, in_runs=True, tx="read")
 @click.argument("name", shell_complete=completion.schedules)
 @click.option(
-    "--count", type=click.IntRange(1, 1000), default=5, show_default=True, help="How many."
+    "-n",
+    "--count",
+    type=Count(1, 1000),
+    default=5,
+    show_default=True,
+    help="Number of due times.",
 )
 def next_(tx: Transaction, name: str, count: int) -> Result:
-    """Show when a schedule is due next; of one that is paused, when it would be.
+    """Show the next due times of a schedule.
+
+    For a paused schedule, the due times that it would have.
 
     \b
     Example:
@@ -264,38 +299,42 @@ def next_(tx: Transaction, name: str, count: int) -> Result:
     return Result(times, [format_time(each, schedule.timing.zone) for each in times])
 
 
-@command(schedule, in_runs=True, tx="read")
+@command(schedule, in_runs=True, tx="read", listing=True)
 @click.argument("name", shell_complete=completion.schedules)
 @limit_option()
 def history(tx: Transaction, name: str, limit: int) -> Result:
-    """Show what became of a schedule's runs, the newest first.
+    """List past runs of a schedule, newest first.
 
     \b
     Example:
-      bullpen schedule history stand-up --limit 5
+      bullpen schedule history stand-up -n 5
     """
     schedule = visible_schedule(tx, name)
     runs = list_schedule_runs(tx, schedule.id, None, limit)
-    rows: list[tuple[str, ...]] = [("DUE", "OUTCOME", "MESSAGE", "STATE", "COST", "ANSWER", "WHY")]
+    rows: list[tuple[str, ...]] = [
+        ("DUE", "OUTCOME", "MESSAGE", "STATE", "COST", "DELIVERY", "REASON")
+    ]
     rows += [run_row(each, schedule.timing.zone) for each in runs]
-    empty = f"{schedule.id} has not run yet. Next: bullpen schedule now {schedule.id}"
-    return Result(runs, rows=rows, empty=empty)
+    empty = f"No runs of {schedule.id} yet. Next: bullpen schedule now {schedule.id}"
+    ids = (each.message_id for each in runs if each.message_id is not None)
+    return Result(runs, rows=rows, empty=empty, ids=ids)
 
 
 def _format_change(schedule: Schedule, now: int, change: str) -> Iterator[str]:
-    """Yield the lines about a schedule after `change`, as "is made", with its next times."""
-    timing = describe_timing(schedule.timing)
-    yield f"{schedule.id} {change}: {format_target(schedule)} is asked. {timing}"
-    yield f"The answers go to {schedule.place}; times are those of {schedule.timing.zone}."
+    """Yield the confirmation of a change, such as "Created", with the next due times."""
+    label = f" ({schedule.label})" if schedule.label else ""
+    yield f"{change} schedule {schedule.id}{label} for {format_target(schedule)}."
+    timing = describe_timing(schedule.timing).removesuffix(".")
+    yield f"{timing}, {schedule.timing.zone}. Replies go to {schedule.place}."
     yield from format_next(schedule, now)
 
 
 def _format_pause(schedule: Schedule) -> str:
     if schedule.state is ScheduleState.DONE:
-        return f"{schedule.id} has nothing to come any more"
-    return f"{schedule.id} is paused. Next: bullpen schedule resume {schedule.id}"
+        return f"{schedule.id} has no due times left."
+    return f"Paused {schedule.id}. Next: bullpen schedule resume {schedule.id}"
 
 
 def _describe(schedule: Schedule) -> str:
     label = f" ({schedule.label})" if schedule.label else ""
-    return f"the schedule {schedule.id}{label} for {format_target(schedule)}"
+    return f"schedule {schedule.id}{label} for {format_target(schedule)}"

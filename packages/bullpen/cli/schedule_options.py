@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
+from typing import assert_never
 
 import click
 
 from bullpen.cli import completion
 from bullpen.cli.command import acting_agent, acting_run
 from bullpen.cli.options import combine_options
-from bullpen.cli.output import format_fields
+from bullpen.cli.output import format_duration, format_fields, format_state, join
 from bullpen.core.clock import (
     format_interval,
     format_time,
@@ -51,6 +52,7 @@ from bullpen.core.schedules.timing import (
     Timing,
     TimingKind,
     cron_timing,
+    daily_cron,
     describe_timing,
     every_timing,
     once_timing,
@@ -58,40 +60,70 @@ from bullpen.core.schedules.timing import (
 from bullpen.core.states import ResponseState
 from bullpen.core.store.transaction import Transaction
 
-TIMING_EXAMPLES = "--cron '0 9 * * 1-5', --every 30m, --at 2026-12-24T18:00 or --in 20m"
+TIMING_EXAMPLES = (
+    "--daily 09:00, --cron '0 9 * * 1-5', --every 30m, --at 2026-12-24T18:00 or --in 20m"
+)
 
 schedule_options = combine_options(
-    click.option("--agent", shell_complete=completion.agents, help="Who is asked."),
     click.option(
-        "--team", shell_complete=completion.teams, help="Which team is asked: its leader."
+        "--agent", metavar="AGENT", shell_complete=completion.agents, help="Recipient: an agent."
     ),
-    click.option("--cron", help="At the times of a cron expression, as '0 9 * * 1-5'."),
-    click.option("--every", help="Again and again after so long, as 30m; a minute or more."),
-    click.option("--at", help="Once, at this time, as 2026-12-24T18:00."),
-    click.option("--in", "within", help="Once, after so long, as 20m."),
-    click.option("--zone", help="Whose clock says the time, as Europe/Berlin; else the owner's."),
-    click.option("--to", help="Where the answers go: channel:address, owner or nowhere."),
-    click.option("--label", help="A name for it."),
+    click.option(
+        "--team",
+        metavar="TEAM",
+        shell_complete=completion.teams,
+        help="Recipient: the leader of a team.",
+    ),
+    click.option("--daily", metavar="TIME", help="Every day at this time, for example 09:00."),
+    click.option(
+        "--on",
+        metavar="DAYS",
+        help="With --daily: weekdays, weekends, or days such as mon,wed.",
+    ),
+    click.option("--cron", metavar="CRON", help="A cron expression, for example '0 9 * * 1-5'."),
+    click.option(
+        "--every", metavar="DURATION", help="An interval of at least a minute, for example 30m."
+    ),
+    click.option("--at", metavar="TIME", help="Once, for example at 2026-12-24T18:00."),
+    click.option("--in", "within", metavar="DURATION", help="Once, for example in 20m."),
+    click.option(
+        "--zone",
+        metavar="NAME",
+        help="Time zone, for example Europe/Berlin (for a new schedule: the owner's).",
+    ),
+    click.option(
+        "--to", metavar="ADDRESS", help="Reply address: channel:address, owner or nowhere."
+    ),
+    click.option("--label", metavar="NAME", help="Another name for it."),
     click.option(
         "--missed",
         type=click.Choice([each.value for each in MissedPolicy]),
-        help="What becomes of times at which Bullpen was not running; one, if not said.",
+        show_default="one",
+        help="Due times that passed while Bullpen was not running.",
     ),
     click.option(
         "--overlap",
         type=click.Choice([each.value for each in OverlapPolicy]),
-        help="What is done while the last run still waits or works; skip, if not said.",
+        show_default="skip",
+        help="Due times while the previous run is unfinished.",
     ),
-    click.option("--jitter", help="Up to so much later, by chance, as 5m."),
+    click.option(
+        "--jitter",
+        metavar="DURATION",
+        show_default="none",
+        help="Random delay of up to DURATION.",
+    ),
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleOptions:
-    """The options of a schedule; None is an option that was not given."""
+    """The options of a schedule; None for an option that was not given."""
 
     agent: str | None
     team: str | None
+    daily: str | None
+    on: str | None
     cron: str | None
     every: str | None
     at: str | None
@@ -105,28 +137,29 @@ class ScheduleOptions:
 
     @property
     def when(self) -> list[str]:
-        """The options that say when; a schedule needs exactly one."""
-        return [each for each in (self.cron, self.every, self.at, self.within) if each is not None]
+        """The given options for the time; a schedule needs exactly one."""
+        options = (self.daily, self.cron, self.every, self.at, self.within)
+        return [each for each in options if each is not None]
 
 
 def parse_timing(tx: Transaction, options: ScheduleOptions) -> Timing:
-    """Return when a schedule is due, in the owner's zone unless another is named."""
+    """Return when a schedule is due, in the owner's time zone by default."""
     return _timing(tx, options, options.zone or owner_zone_name(tx.settings))
 
 
 def parse_target(options: ScheduleOptions) -> tuple[str | None, str | None]:
-    """Return the agent or the team that is asked; for an agent that names neither, itself."""
+    """Return the agent or the team that gets the text; in a run, by default its agent."""
     if options.agent is None and options.team is None and acting_agent() is None:
-        raise BadSchedule("nobody is named who is asked", hint="Give --agent coder or --team dev.")
-    if options.agent is not None and options.team is not None:
         raise BadSchedule(
-            "a schedule is for one agent or one team", hint="Give --agent or --team, not both."
+            "missing --agent or --team", hint="Example: --agent coder, or --team dev."
         )
+    if options.agent is not None and options.team is not None:
+        raise BadSchedule("give --agent or --team, not both", hint="A schedule has one recipient.")
     return options.agent or (None if options.team else acting_agent()), options.team
 
 
 def parse_reply_address(tx: Transaction, options: ScheduleOptions) -> tuple[DeliveryAddress, str]:
-    """Return where the answers go and the person's name; an agent's own address by default."""
+    """Return the reply address and the person's name; in a run, by default those of the run."""
     run = acting_run()
     if options.to is not None:
         address = parse_address(options.to, tx.settings)
@@ -135,9 +168,9 @@ def parse_reply_address(tx: Transaction, options: ScheduleOptions) -> tuple[Deli
         return address, DEFAULT_SENDER
     if run is None:
         raise BadPlace(
-            "it is not said where the answers go",
-            hint="Give --to telegram:123456789 (a channel and an address on it), "
-            "--to owner or --to nowhere.",
+            "missing --to",
+            hint="Use --to owner, --to nowhere, or a channel and an address: "
+            "--to telegram:123456789.",
         )
     return current_reply_address(tx, run.agent)
 
@@ -149,11 +182,13 @@ def _require_recipient(tx: Transaction, run: Run, address: DeliveryAddress) -> N
 
 
 def parse_changes(tx: Transaction, options: ScheduleOptions, before: Schedule) -> ScheduleChange:
-    """Return the new values of what the options name."""
+    """Return the new values that the options give."""
     change = ScheduleChange()
     if options.agent is not None or options.team is not None:
         change["agent"], change["team_id"] = parse_target(options)
-    if options.when:
+    if options.when or options.on is not None:
+        if not options.when:
+            _refuse_days(options)
         change["timing"] = _timing(tx, options, options.zone or before.timing.zone)
     elif options.zone is not None:
         change["timing"] = _in_zone(tx, before.timing, options.zone)
@@ -172,8 +207,11 @@ def parse_changes(tx: Transaction, options: ScheduleOptions, before: Schedule) -
 
 def _timing(tx: Transaction, options: ScheduleOptions, zone_name: str) -> Timing:
     if len(options.when) != 1:
-        many = "more than one of them says" if options.when else "nothing says"
-        raise BadSchedule(f"{many} when it is due", hint=f"Give one of {TIMING_EXAMPLES}.")
+        text = "give only one option for the time" if options.when else "missing the time"
+        raise BadSchedule(text, hint=f"Use one of {TIMING_EXAMPLES}.")
+    if options.daily is not None:
+        return cron_timing(daily_cron(options.daily, options.on), zone_name, tx.now)
+    _refuse_days(options)
     if options.cron is not None:
         return cron_timing(options.cron, zone_name, tx.now)
     if options.every is not None:
@@ -183,20 +221,28 @@ def _timing(tx: Transaction, options: ScheduleOptions, zone_name: str) -> Timing
     else:
         at = tx.now + parse_duration(options.within or "")
     if acting_agent() is not None and tx.now < at < tx.now + MIN_INTERVAL_MS:
-        # An agent that schedules itself in each run would otherwise never stop.
-        raise BadSchedule("that is in less than a minute", hint="Give a minute or more, as `20m`.")
+        # Otherwise an agent that schedules itself in each run never stops.
+        raise BadSchedule(
+            "an agent may not schedule within the next minute",
+            hint="Use at least one minute, for example `--in 20m`.",
+        )
     return once_timing(at, zone_name, tx.now)
 
 
+def _refuse_days(options: ScheduleOptions) -> None:
+    if options.on is not None:
+        raise BadSchedule("--on needs --daily", hint="Example: --daily 09:00 --on weekdays.")
+
+
 def _in_zone(tx: Transaction, timing: Timing, zone_name: str) -> Timing:
-    """Move a timing to a zone: a cron expression is due by it, others are only shown in it."""
+    """Move a timing to a zone; for intervals and single times, the zone is only for display."""
     if timing.kind is TimingKind.CRON:
         return cron_timing(timing.cron or "", zone_name, tx.now)
     return replace(timing, zone=get_zone(zone_name).key)
 
 
 def author() -> str:
-    """Return the author on whose behalf this command makes or changes schedules."""
+    """Return the author of schedules that this command creates."""
     agent = acting_agent()
     return OWNER_AUTHOR if agent is None else f"{AGENT_AUTHOR_PREFIX}{agent}"
 
@@ -239,19 +285,20 @@ def _require_visible(tx: Transaction, schedule: Schedule) -> None:
     run = acting_run()
     if run is None:
         return
-    hint = "`bullpen schedule list` shows those that it may see."
+    hint = "List visible schedules: bullpen schedule list"
     if not _concerns(tx, run.agent, schedule):
         raise OutOfReach(
-            f"the schedule {schedule.id} is neither made by @{run.agent} nor for it", hint=hint
+            f"schedule {schedule.id} is neither by @{run.agent} nor for @{run.agent}",
+            hint=hint,
         )
     if not _within_reach(tx, run, schedule):
         raise OutOfReach(
-            f"the schedule {schedule.id} is not for whom @{run.agent} answers now", hint=hint
+            f"schedule {schedule.id} is not for the person whom @{run.agent} answers now", hint=hint
         )
 
 
 def _within_reach(tx: Transaction, run: Run, schedule: Schedule) -> bool:
-    """Whether a schedule answers those whom the run answers; for no one, if it answers no one."""
+    """Whether a schedule has the recipients of the run; none, if the run has none."""
     if run.reach is not Reach.CONVERSATION:
         return True
     place, owner = schedule.place, owner_address(tx.settings)
@@ -269,7 +316,7 @@ def _concerns(tx: Transaction, agent: str, schedule: Schedule) -> bool:
 
 
 def format_target(schedule: Schedule) -> str:
-    """Return the agent or team that is asked, as `@coder`."""
+    """Return the recipient, such as `@coder`."""
     return f"@{schedule.agent or schedule.team_id}"
 
 
@@ -286,28 +333,27 @@ def schedule_fields(schedule: Schedule, now: int) -> dict[str, object]:
     }
 
 
-def schedule_row(schedule: Schedule) -> tuple[str, ...]:
-    """Return a schedule's row in the list."""
+def schedule_row(schedule: Schedule, now: int, zone: str) -> tuple[str, ...]:
+    """Return a schedule's row in the list; its zone is shown unless it is `zone`."""
     due = schedule.due_at
+    reason = f" ({schedule.reason})" if schedule.reason else ""
     return (
-        schedule.id,
-        schedule.label or "",
+        schedule.label or schedule.id,
         format_target(schedule),
-        _brief_timing(schedule.timing),
-        "" if due is None else format_time(due, schedule.timing.zone),
-        str(schedule.place),
-        f"{schedule.state} ({schedule.reason})" if schedule.reason else schedule.state,
+        _brief_timing(schedule.timing, zone),
+        "" if due is None else f"in {format_duration(due - now)}",
+        join(format_state(schedule.state), reason),
     )
 
 
 def format_next(schedule: Schedule, now: int) -> Iterator[str]:
-    """Yield the lines that say when a schedule is due next, in its zone, or why it is not."""
+    """Yield the lines with the next due times of a schedule, or why there are none."""
     if schedule.state is ScheduleState.DONE:
-        yield "Nothing of it comes any more."
+        yield "No due times left."
     elif schedule.state is ScheduleState.PAUSED:
-        yield f"It is paused: {schedule.reason}. Next: bullpen schedule resume {schedule.id}"
+        yield f"Paused: {schedule.reason}. Next: bullpen schedule resume {schedule.id}"
     else:
-        yield "It is due next at"
+        yield "Next due times:"
         for each in next_due_times(schedule, now):
             yield f"  {format_time(each, schedule.timing.zone)}"
 
@@ -318,25 +364,25 @@ def format_schedule(schedule: Schedule, now: int) -> Iterator[str]:
     yield from format_fields(
         ("id", schedule.id),
         ("label", schedule.label or None),
-        ("asks", format_target(schedule)),
+        ("for", format_target(schedule)),
         ("text", schedule.message),
         ("when", describe_timing(timing)),
         ("cron", timing.cron or None),
         ("zone", timing.zone),
-        ("answers to", str(schedule.place)),
+        ("reply to", str(schedule.place)),
         ("missed", schedule.missed),
         ("overlap", schedule.overlap),
         ("jitter", format_interval(schedule.jitter) if schedule.jitter else None),
         ("state", schedule.state),
-        ("made by", schedule.made_by),
-        ("made at", format_time(schedule.created_at, timing.zone)),
+        ("created by", schedule.made_by),
+        ("created at", format_time(schedule.created_at, timing.zone)),
         width=11,
     )
     yield from format_next(schedule, now)
 
 
 def run_row(run: ScheduleRun, zone: str) -> tuple[str, ...]:
-    """Return a run's row in the history; "by hand" is a run by `bullpen schedule now`."""
+    """Return a run's row in the history; "by hand" is a run of `bullpen schedule now`."""
     if run.due_at is None:
         due = f"by hand {format_time(run.fired_at, zone)}"
     else:
@@ -344,13 +390,14 @@ def run_row(run: ScheduleRun, zone: str) -> tuple[str, ...]:
     if run.until is not None and run.times > 1:
         due = f"{due} to {format_time(run.until, zone)}"
     outcome = f"{run.outcome} ({run.times} times)" if run.times > 1 else run.outcome
+    state = format_state(run.state) if run.state else ""
     cost = f"${run.cost:.4f}" if run.cost else ""
     why = run.error or run.reason or ""
-    return due, outcome, run.message_id or "", run.state or "", cost, delivery_state(run), why
+    return due, outcome, run.message_id or "", state, cost, delivery_state(run), why
 
 
 def delivery_state(run: ScheduleRun) -> str:
-    """Return what became of each answer of a run; empty if there are none."""
+    """Return the delivery state of each answer of a run."""
     states = []
     for each in run.deliveries:
         delivered = each.status == ResponseState.ACKED
@@ -361,8 +408,14 @@ def delivery_state(run: ScheduleRun) -> str:
     return "; ".join(states)
 
 
-def _brief_timing(timing: Timing) -> str:
-    if timing.kind is TimingKind.CRON:
-        return f"{timing.cron} {timing.zone}"
-    description = describe_timing(timing)
-    return description[0].lower() + description[1:]
+def _brief_timing(timing: Timing, zone: str) -> str:
+    """The timing for a narrow column; the time of a single run is in the column beside it."""
+    match timing.kind:
+        case TimingKind.CRON:
+            return f"{timing.cron}{'' if timing.zone == zone else f' {timing.zone}'}"
+        case TimingKind.EVERY:
+            return f"every {format_interval(timing.every or 0)}"
+        case TimingKind.ONCE:
+            return "once"
+        case never:
+            assert_never(never)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
@@ -57,6 +58,39 @@ def parse_cron(expression: str) -> str:
             hint=CRON_HINT,
         )
     return text
+
+
+DAYS = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
+"""In the order of cron's numbers."""
+MIN_DAY_CHARS = 3
+DAY_GROUPS = {"weekdays": "1-5", "weekends": "0,6"}
+_TIME_OF_DAY = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
+
+
+def daily_cron(time_of_day: str, days: str | None = None) -> str:
+    """The cron expression of a time such as `09:00` on days such as `weekdays` or `mon,wed`."""
+    found = _TIME_OF_DAY.fullmatch(time_of_day.strip())
+    if found is None:
+        raise BadSchedule(
+            f"invalid time of day {time_of_day[:40]!r}", hint="Use 24 hours, for example `09:00`."
+        )
+    return f"{int(found[2])} {int(found[1])} * * {'*' if days is None else _cron_days(days)}"
+
+
+def _cron_days(days: str) -> str:
+    text = days.strip().lower()
+    if text in DAY_GROUPS:
+        return DAY_GROUPS[text]
+    numbers = set()
+    for name in text.split(","):
+        day = name.strip()
+        number = next((n for n, each in enumerate(DAYS) if each.startswith(day)), None)
+        if number is None or len(day) < MIN_DAY_CHARS:
+            raise BadSchedule(
+                f"invalid days {days[:40]!r}", hint="Use weekdays, weekends, or days: `mon,wed`."
+            )
+        numbers.add(number)
+    return ",".join(map(str, sorted(numbers)))
 
 
 def due_times(cron: str, zone: ZoneInfo, moment: int) -> Iterator[int]:
