@@ -38,10 +38,10 @@ def describe_os_error(error: OSError) -> str:
 
 
 class UsageError(click.UsageError):
-    """A wrong command line; the hint says what to do instead of reading the command's help."""
+    """A wrong command line, with a hint of its own; without one the hint is the command's help."""
 
-    def __init__(self, text: str, hint: str = "") -> None:
-        super().__init__(text)
+    def __init__(self, text: str, hint: str = "", ctx: click.Context | None = None) -> None:
+        super().__init__(text, ctx)
         self.hint = hint
 
 

@@ -10,9 +10,11 @@ from typing import Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
+from bullpen.cli.errors import UsageError
 from bullpen.core.clock import parse_duration
 from bullpen.core.errors import BadSchedule, BullpenError
 from bullpen.core.settings.parse import load_lenient
+from bullpen.core.text import describe_unknown
 from bullpen.ops.services.programs import RENAMED_SERVICES, list_programs
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -48,7 +50,7 @@ class Count(click.ParamType[int]):
     def convert(
         self, value: str | int, param: click.Parameter | None, ctx: click.Context | None
     ) -> int:
-        """Return the number; anything else is an error of usage."""
+        """Return the number; anything else is a usage error."""
         try:
             number = int(value)
         except ValueError:
@@ -69,7 +71,7 @@ class Amount(click.ParamType[float]):
     def convert(
         self, value: str | float, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Return the number; anything else is an error of usage."""
+        """Return the number; anything else is a usage error."""
         try:
             number = float(value)
         except ValueError:
@@ -98,36 +100,39 @@ def require_change(options: Mapping[str, object]) -> None:
 
 
 class Duration(click.ParamType[int]):
-    """A duration as `30m` or `2h`, converted to milliseconds."""
+    """A duration such as `30m` or `2h`, converted to milliseconds."""
 
     name = "duration"
 
     def convert(
         self, value: str | int, param: click.Parameter | None, ctx: click.Context | None
     ) -> int:
-        """Return the milliseconds; anything but a duration is an error of usage."""
+        """Return the milliseconds; anything but a duration is a usage error."""
         if isinstance(value, int):
             return value
         try:
             return parse_duration(value)
         except BadSchedule as error:
-            self.fail(f"{error}. {error.hint}", param, ctx)
+            name = "" if param is None else f" for {param.get_error_hint(ctx)}"
+            raise UsageError(f"invalid value{name}: {error}", error.hint, ctx) from None
 
 
 DURATION = Duration()
 
 
 class ServiceName(click.ParamType[str]):
-    """The name of a service; another name is an error that lists the services."""
+    """The name of a service; any other name is a usage error that lists the services."""
 
     name = "service"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the name if there is such a service."""
+        """Return the name if the service exists."""
         known = _service_names()
         value = RENAMED_SERVICES.get(value, value)
         if value not in known:
-            self.fail(f"there is no service {value!r}; there are {', '.join(known)}", param, ctx)
+            raise UsageError(
+                describe_unknown("service", value, known), f"Services: {', '.join(known)}.", ctx
+            )
         return value
 
     def shell_complete(

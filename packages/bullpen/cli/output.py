@@ -63,7 +63,7 @@ def join(*parts: str) -> Ansi:
 
 
 def echo(text: str = "", *, err: bool = False, nl: bool = True, exact: bool = False) -> None:
-    """Print a text; its control characters are replaced, but for the styles of an `Ansi`.
+    """Print a text; its control characters are replaced, except the styles of an `Ansi`.
 
     This is the only function of the command line that prints; click, rich and `print` are not
     called directly. With `exact` a pipe gets the text as it is, in UTF-8. What ends without a
@@ -79,8 +79,8 @@ def echo(text: str = "", *, err: bool = False, nl: bool = True, exact: bool = Fa
 def confirm(action: str, sure: bool, *, many: bool = False) -> None:
     """Ask at a terminal whether to do `action`, and end the command if the answer is no.
 
-    Without a terminal there is no question: what was named is done, and what was selected by
-    filters (`many`) needs --yes.
+    Without a terminal it does not ask: an action on named objects is done, and one on `many`
+    objects, which filters selected, needs --yes.
     """
     if sure:
         return
@@ -189,7 +189,7 @@ def _to_json(value: object) -> object:
 def format_fields(*fields: tuple[str, object], width: int) -> Iterator[str]:
     """Yield a line for each name and value but None, the names padded to `width` columns.
 
-    A value of several lines goes on below its beginning, where it cannot look like a field.
+    The second and later lines of a value are indented, so that they cannot look like a field.
     """
     for name, value in fields:
         if value is not None:

@@ -67,7 +67,7 @@ class Screen:
         return sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not self.quiet
 
     def expect(self, answers: Collection[FollowedAnswer]) -> None:
-        """Take note of answers that are shown soon: what they say is no news before them."""
+        """Record answers that are about to be shown, so that no event repeats their handoffs."""
         if not self.silent:
             self._answers += answers
 

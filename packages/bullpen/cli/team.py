@@ -237,7 +237,7 @@ def _describe_removal(team: str, schedules: int) -> str:
 @click.option("--max-hops", type=Count(), help="Limit of handoffs in a row.")
 @click.option("--max-messages", type=Count(), help="Limit of messages in a conversation.")
 @click.option(
-    "--max-cost", type=Amount(), help="Limit of dollars in a conversation. 0 is no limit."
+    "--max-cost", type=Amount(), help="Limit of dollars in a conversation. 0 means unlimited."
 )
 @click.option("--usual-limits", is_flag=True, help="Use the limits of the settings.")
 def set_(tx: Transaction, /, team_id: str, usual_limits: bool, **options: object) -> Result:
@@ -284,7 +284,7 @@ def show(tx: Transaction, team_id: str) -> Result:
             "cost",
             f"at most ${limits['max_cost']} in a conversation"
             if limits["max_cost"]
-            else "no limit",
+            else "unlimited",
         ),
         width=10,
     )

@@ -75,7 +75,7 @@ class Wait:
     follower: ConversationFollower
     screen: Screen
     deadline: float
-    """By the monotonic clock; infinity is no limit."""
+    """By the monotonic clock; infinity means no limit."""
     asks: bool = True
     """Whether Ctrl-C asks what to do; otherwise it ends the wait."""
     answers: list[FollowedAnswer] = field(default_factory=list)
@@ -84,7 +84,7 @@ class Wait:
     _noted: bool = False
 
     def wait(self) -> WaitResult:
-        """Show progress and answers until the conversation is at rest or the wait ends."""
+        """Show progress and answers until the conversation is finished or the wait ends."""
         listener = self.follower.store.listen()
         guard = Interrupts(END_SIGNALS, wake=listener.interrupt)
         with closing(listener), guard.active() as interrupts:
@@ -315,7 +315,7 @@ def _so_far(answers: list[FollowedAnswer]) -> str:
 def _describe_obstacle(
     conversation: str, obstacle: Obstacle, answers: list[FollowedAnswer]
 ) -> tuple[str, ...]:
-    """Why a conversation does not continue, unless an answer says so already."""
+    """The reason why a conversation does not continue, unless an answer already has it."""
     if obstacle.agent and any(
         each.message.startswith(f"@{obstacle.agent} is paused") for each in answers
     ):
