@@ -112,6 +112,12 @@ def test_for_a_misspelt_command_the_right_one_is_suggested(
     assert f"does not exist. Did you mean '{meant}'?" in result.err
 
 
+def test_a_verb_without_an_object_is_answered_with_objects(empty: Bullpen) -> None:
+    result = empty("ls")
+    assert result.status == 2
+    assert "Error: command 'ls' needs an object\n  For example `bullpen agent ls`" in result.err
+
+
 def test_an_option_before_its_command_is_answered_with_the_right_order(empty: Bullpen) -> None:
     result = empty("--json", "agent", "list")
     assert result.status == 2

@@ -42,7 +42,7 @@ HELP_CHARS = 60
 
 
 @click.command()
-@click.argument("shell", type=SHELLS)
+@click.argument("shell", metavar="SHELL", type=SHELLS)
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
     """Print a completion script for bash, zsh or fish.

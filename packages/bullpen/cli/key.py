@@ -12,7 +12,7 @@ from bullpen.cli.command import Result, command, read_transaction, write_transac
 from bullpen.cli.errors import UsageError
 from bullpen.cli.lazy import LazyGroup
 from bullpen.cli.options import Count, yes
-from bullpen.cli.output import confirm
+from bullpen.cli.output import confirm, format_count
 from bullpen.core.access.keys import Key, Scope, add_key, list_keys, revoke_key
 from bullpen.core.clock import DAY, SECOND
 from bullpen.core.errors import UnknownKey
@@ -146,7 +146,8 @@ def _find_key(name: str, keys: Sequence[Key], now: int) -> Key:
     if valid:
         ids = ", ".join(each.id for each in valid)
         raise UsageError(
-            f"{len(valid)} keys are named {name!r}: {ids}", "Give the id of the key to revoke."
+            f"{format_count(len(valid), 'key')} are named {name!r}: {ids}",
+            "Give the id of the key to revoke.",
         )
     names = [each.name for each in keys if each.valid(now)]
     raise UnknownKey(describe_unknown("key", name, [*by_id, *names]))

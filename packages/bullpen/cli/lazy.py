@@ -65,6 +65,11 @@ GROUP_ALIASES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 }
 """The same by group; what a group says of a command replaces what `ALIASES` says of it."""
 
+OBJECT_COMMANDS = {
+    word for name in ("add", "list", "remove", "set", "show") for word in (name, *ALIASES[name])
+}
+"""Commands of agents, teams and other objects, which people type without the object."""
+
 LABEL_COLUMNS = 18
 """The width of a command's name and aliases in the help of its group."""
 
@@ -169,6 +174,12 @@ class LazyGroup(click.Group):
             return command.name, command, args[1:]
         if ctx.resilient_parsing or args[0].startswith("-"):
             return super().resolve_command(ctx, args)
+        if ctx.parent is None and args[0] in OBJECT_COMMANDS:
+            raise UsageError(
+                f"command {args[0]!r} needs an object",
+                f"For example `bullpen agent {args[0]}` or `bullpen team {args[0]}`.",
+                ctx,
+            )
         suggestion = suggest(args[0], [*self._targets(), *self.list_commands(ctx)])
         text = f"command {args[0]!r} does not exist"
         raise click.UsageError(f"{text}. {suggestion}" if suggestion else text, ctx)
