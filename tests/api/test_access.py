@@ -419,7 +419,7 @@ def test_beyond_this_machine_it_is_served_only_with_a_key(stores: Stores) -> Non
     settings = stores.settings("sqlite")
     result = Bullpen(settings.home)("run", "api", BULLPEN_API_HOST="0.0.0.0")
     assert result.status == 2
-    assert "there is no key yet" in result.err
+    assert "there is no API key" in result.err
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""gunicorn, set up for hundreds of streams, and to stop at once with them open."""
+"""gunicorn, configured for hundreds of streams, and for stopping at once while they are open."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ LINGER_MILLIS = 5
 WORKER_SECONDS = 60
 BACKLOG = 1024
 BODY_THREADS_SHARE = 4
-"""The part of the threads that may wait for bodies is one in so many."""
+"""One in this many threads may wait for request bodies."""
 
 SEND_AHEAD_BYTES = 256 << 10
-"""While more of an answer in pieces is unsent, the next piece is not made."""
+"""While more bytes of a response are unsent, its next piece is not produced."""
 
 _NO_CONNECTION = (errno.EAGAIN, errno.ECONNABORTED, errno.EWOULDBLOCK)
 
 
 class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn has no types
-    """A thread for each request that is there; a stream is handed to the hub and needs none."""
+    """Serves each request in a thread; a stream is handed to the hub and needs no thread."""
 
     def run(self) -> None:
-        """Serve until the end."""
+        """Serve until the process stops."""
         settings = self.app.settings
         self._seconds = (settings.api_request_seconds, settings.api_stall_seconds)
         limits = Limits(
@@ -87,10 +87,10 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn has no types
         self.connections.add(Connection(sock, client, listener.getsockname(), *self._seconds))
 
     def handle(self, conn: Connection) -> Then:
-        """Serve a request, and those that come right behind it.
+        """Serve a request, and the requests that follow it at once.
 
-        To hand a connection back to the main thread and out again costs a third of a request: so
-        it is kept for as long as a busy client takes.
+        Handing a connection back to the main thread and out again costs a third of a request, so
+        the thread keeps the connection for as long as a busy client needs.
         """
         then = self._serve(conn)
         while then is Then.KEEP and self.alive:
@@ -108,25 +108,25 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn has no types
         self.connections.give_back(conn, then)
 
     def wait_for_and_dispatch_events(self, timeout: float) -> None:
-        """Wait until a connection is ready, or over its time."""
+        """Wait until a connection is ready, or its deadline has passed."""
         if self.connections.busy:
             timeout = min(timeout, CHECK_SECONDS)
         super().wait_for_and_dispatch_events(timeout)
 
     def murder_pending(self) -> None:
-        """Close the connections that are over their time."""
+        """Close the connections whose deadline has passed."""
         self.connections.check()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Stop, together with open streams and idle connections."""
+        """Stop, and end open streams and idle connections."""
         super().handle_exit(sig, frame)
         self.method_queue.defer(self._close_listeners)
         self.method_queue.defer(self._stop_waiting)
-        # In a thread of its own: this one may be interrupted in the middle of anything.
+        # In a separate thread, because a signal handler may interrupt any code of this one.
         threading.Thread(target=self._close_streams, name="close streams", daemon=True).start()
 
     def is_parent_alive(self) -> bool:
-        """Whether the main process lives; without it this one stops as with SIGTERM."""
+        """Whether the main process is alive; otherwise this process stops as with SIGTERM."""
         alive: bool = super().is_parent_alive()
         if not alive and self.alive:
             self.handle_exit(signal.SIGTERM, None)
@@ -149,7 +149,7 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn has no types
         self.nr_conns -= 1
 
     def _serve(self, conn: Connection) -> Then:
-        """Serve one request, or go on with its answer."""
+        """Serve one request, or continue its response."""
         try:
             answer = conn.answer = conn.answer or self._begin(conn)
             if not answer.write(conn):
@@ -159,22 +159,22 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn has no types
         except StopIteration:  # the hub has a copy of the socket
             conn.answer = None
         except ParseException as error:
-            _refuse(conn, BadRequest(f"the request is malformed: {error}"))
+            _refuse(conn, BadRequest(f"malformed request: {error}"))
         except OSError as error:
-            log.debug("a connection is closed: %s", error)
+            log.debug("closed a connection: %s", error)
         except Exception as error:
             log.error("a request failed", exc_info=error)
             if conn.answer is None:
-                failed = BullpenError("something in Bullpen failed", hint="The log has it.")
+                failed = BullpenError("internal error", hint="The log of the API has the details.")
                 _refuse(conn, failed)
         return Then.CLOSE
 
     def _begin(self, conn: Connection) -> WsgiAnswer:
-        """Let the application begin its answer."""
+        """Start the application's response."""
         assert conn.head is not None
         request = Request(self.cfg, IterUnreader([conn.head.text]), conn.client, conn.requests)
         request.body = conn.body()
-        request._expected_100_continue = False  # who reads the body says it
+        request._expected_100_continue = False  # the reader of the body sends it
         response, environ = wsgi.create(request, conn, conn.client, conn.server, self.cfg)
         environ["gunicorn.socket"] = conn.sock
         environ["wsgi.multithread"] = True
@@ -183,7 +183,7 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn has no types
         return WsgiAnswer(response, self.wsgi(environ, response.start_response))
 
     def _after(self, conn: Connection) -> tuple[Then, bool]:
-        """What follows an answer, and whether the next request is here."""
+        """Return the next step after a response, and whether the next request has arrived."""
         try:
             if not conn.flush():
                 return Then.KEEP, False
@@ -198,7 +198,7 @@ class Worker(ThreadWorker):  # type: ignore[misc] # gunicorn has no types
 
 
 class WsgiAnswer:
-    """The application's answer, made piece by piece as the client takes it."""
+    """The application's response, produced piece by piece as the client reads it."""
 
     def __init__(self, response: Any, pieces: Any) -> None:  # noqa: ANN401 - gunicorn's, WSGI's
         self._response = response
@@ -211,7 +211,7 @@ class WsgiAnswer:
         return bool(self._response.should_close())
 
     def write(self, connection: Connection) -> bool:
-        """Write pieces; false if the client is to take them before there are more."""
+        """Write pieces; false if the client must read them before the next ones."""
         if not connection.keepable:
             self._response.force_close()
         if isinstance(self._pieces, wsgi.FileWrapper):
@@ -226,14 +226,14 @@ class WsgiAnswer:
         return True
 
     def close(self) -> None:
-        """Give up what it holds."""
+        """Release its resources."""
         if hasattr(self._pieces, "close"):
             self._pieces.close()
 
 
 def _refuse(conn: Connection, error: BullpenError) -> None:
-    """Answer a request that does not come as far as the application, in the shape of all errors."""
-    log.info("a request is refused: %s", error)
+    """Answer a request that does not reach the application, in the common form of errors."""
+    log.info("refused a request: %s", error)
     body = error_json(error).encode()
     status = error.http_status
     head = (
@@ -325,7 +325,7 @@ def run(settings: Settings) -> None:
 
 
 def _check_exposure(settings: Settings) -> None:
-    """Refuse to listen beyond this machine while there is no key."""
+    """Refuse to listen on an address that other machines can reach while there is no key."""
     store = open_store(settings)
     try:
         with store.read() as tx:
@@ -335,7 +335,8 @@ def _check_exposure(settings: Settings) -> None:
     if not is_loopback(settings.api_host):
         if not keys:
             raise BadSetting(
-                f"the API would listen on {settings.api_host}, and there is no key yet",
-                hint="Make one with `bullpen key add`, or leave the setting api_host at 127.0.0.1.",
+                f"api_host is {settings.api_host}, which other machines can reach, and there is no "
+                "API key",
+                hint="Create a key with `bullpen key add`, or set `api_host` to 127.0.0.1.",
             )
-        log.warning("the API listens on %s, beyond this machine", settings.api_host)
+        log.warning("other machines can reach the API on %s", settings.api_host)
