@@ -1,1 +1,1 @@
-"""Channels: one client per platform, and what a client plugs into."""
+"""Channels: one client for each platform, and the process that runs it."""

@@ -1,4 +1,4 @@
-"""What a channel's client is, and what it is made with."""
+"""The protocol of a channel's client, and its context."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ from bullpen.core.store.base import Store
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelContext:
-    """What the client of a channel is made with."""
+    """The context of a channel's client."""
 
     info: ChannelInfo
     account: str
-    """Which of the channel's accounts it serves; empty is the only one."""
+    """The account of the channel that it serves; empty if there is only one."""
     store: Store
     settings: Settings
     environ: Mapping[str, str]
     log: logging.Logger
     on_commit: Callable[[str, Callable[[], None]], None]
-    """Registers a callback for a topic, as `responses:slack`; any commit on it calls back.
+    """Registers a callback for commits on a topic, such as `responses:slack`.
 
-    It may also be called when nothing was committed."""
+    The callback may also be called without a commit."""
 
     def open_files(
         self, delivery: Response
     ) -> AbstractContextManager[tuple[OpenFile | RefusedFile, ...]]:
-        """The files of a delivery, open until the block ends; what may not be sent says why."""
+        """The files of a delivery, open until the block ends; a refused file has its reason."""
         return open_response_files(self.store, delivery)
 
     def setting(self, name: str) -> str:
-        """A setting of Bullpen's, or one of the channel's own: BULLPEN_NAME in the environment."""
+        """A setting of Bullpen or of the channel, which is BULLPEN_NAME in the environment."""
         return setting_value(name, self.settings, self.environ)
 
 
 class ChannelClient(Protocol):
-    """Receives what people write on a channel, and delivers the responses to them."""
+    """Receives the messages of people on a channel, and delivers the responses to them."""
 
     def run(self, stop: threading.Event) -> None:
         """Serve the channel until `stop` is set. An end before that counts as a failure."""

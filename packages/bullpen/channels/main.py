@@ -35,13 +35,13 @@ class ChannelProcess:
     def __init__(
         self, store: Store, info: ChannelInfo, account: str, ended: Callable[[], None]
     ) -> None:
-        """`ended` is called when the client ends by itself."""
+        """`ended` is called if the client ends before it is stopped."""
         self._name = info.name
         self._ended = ended
         self._stop = threading.Event()
         self._process = WorkerProcess(store, info.name)
         self.failed = False
-        """Whether the client ended before it was asked to."""
+        """Whether the client ended before it was stopped."""
         try:
             factory: ChannelFactory = resolve_name(info.factory)
             self._client = factory(
@@ -61,16 +61,16 @@ class ChannelProcess:
         self._thread = threading.Thread(target=self._run, name="client", daemon=True)
 
     def start(self) -> None:
-        """Begin to serve the channel."""
+        """Start to serve the channel."""
         self._process.start()
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop the client, and unregister; a client that does not end ends with the process."""
+        """Stop the client and unregister; a client that does not stop ends with the process."""
         self._stop.set()
         self._thread.join(CLIENT_STOP_SECONDS)
         if self._thread.is_alive():
-            log.warning("the client of %s does not stop, and is left", self._name)
+            log.warning("the client of %s does not stop in time", self._name)
         self._process.stop(LOOPS_STOP_SECONDS)
 
     def _run(self) -> None:
@@ -84,36 +84,36 @@ class ChannelProcess:
 
 
 def find_channel(name: str, account: str, settings: Settings) -> ChannelInfo:
-    """The channel of this name, which must have a client and the settings that it needs."""
+    """The channel of this name, which must have a client and its required settings."""
     info = CHANNELS.find(name)
     if isinstance(info, LoadProblem):
-        raise ServiceFailed(str(info), hint="Correct or reinstall the package.")
+        raise ServiceFailed(str(info), hint="Fix or reinstall the package.")
     if info is None or not info.factory:
         known = (*CHANNELS.built_in.values(), *CHANNELS.plugins())
         clients = [each.name for each in known if each.factory]
         raise UnknownService(
-            f"there is no client for the channel {name[:40]!r}",
-            hint=f"There are clients for {', '.join(clients)}."
+            f"channel {name[:40]!r} has no client",
+            hint=f"Channels with a client: {', '.join(clients)}."
             if clients
-            else "Install a package that has one.",
+            else "Install a package with a client for this channel.",
         )
     if account and not re.fullmatch(SERVICE_NAME, account):
-        raise BadName(f"{account[:40]!r} is not the name of an account")
+        raise BadName(f"invalid account name {account[:40]!r}")
     missing = [each for each in info.needs if not setting_value(each, settings, os.environ)]
     if missing:
         raise BadSetting(
-            f"the channel {name} needs the setting {missing[0]}",
+            f"channel {name!r} needs the setting {missing[0]}",
             hint=f"Set it, or {SETTING_PREFIX}{missing[0].upper()} in the environment.",
         )
     return info
 
 
 def run(store: Store, info: ChannelInfo, account: str) -> None:
-    """Serve the channel until SIGTERM or SIGINT; a client that ends by itself is an error."""
+    """Serve the channel until SIGTERM or SIGINT; a client that ends earlier is an error."""
     signals = StopSignals()
     process = ChannelProcess(store, info, account, signals.set)
     process.start()
     signals.wait()
     process.stop()
     if process.failed:
-        raise ServiceFailed(f"the client of the channel {info.name} ended by itself")
+        raise ServiceFailed(f"the client of channel {info.name!r} ended unexpectedly")

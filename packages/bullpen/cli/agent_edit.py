@@ -100,7 +100,7 @@ def agent_options(*, defaults: bool) -> Callable[[Function], Function]:
             "--reach",
             Reach,
             DEFAULTS.reach,
-            "Messages that its runs may read, and people to whom they may write.",
+            "Messages that its runs may read, and people they may write to.",
         ),
         choice("--sandbox", Sandbox, DEFAULTS.sandbox, "Isolation of its runs from this machine."),
     )

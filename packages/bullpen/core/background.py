@@ -1,4 +1,4 @@
-"""What a long-running process is made of: loops, signals, and a row in the table of workers."""
+"""The parts of a long-running process: loops, signals, and its row in the table of workers."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ log = logging.getLogger(__name__)
 
 LIVENESS_SECONDS = 20
 LOST_AFTER_SECONDS = 3 * LIVENESS_SECONDS
-"""A worker that is silent for so long is deleted. Its claims end with their leases."""
+"""A worker without a sign of life for this time is deleted. Its claims end with their leases."""
 
 STOP_SECONDS = 30.0
 
 LoopStep = Callable[[], float]
-"""Does what there is to do; returns how many seconds to wait before the next time."""
+"""Does one step of the work, and returns the seconds to wait before the next one."""
 
 
 class StopSignals:
-    """Receives SIGTERM and SIGINT once it exists, so that none is lost while a process starts."""
+    """Receives SIGTERM and SIGINT from its creation, so that none is lost during a start."""
 
     def __init__(self) -> None:
-        # Python runs a handler when its main thread comes to it, which one that has just begun to
-        # read does not. The byte is written by the interrupted thread itself, whichever that is.
+        # Python runs a handler when its main thread executes bytecode, which a thread that has just
+        # started to read does not. The interrupted thread itself writes the byte, in any case.
         self._read_end, self._write_end = os.pipe()
         os.set_blocking(self._write_end, False)
         signal.set_wakeup_fd(self._write_end)
@@ -51,7 +51,7 @@ class StopSignals:
             signal.signal(number, lambda *_: None)
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait for a signal, or until the time is over; true if there was a signal."""
+        """Wait for a signal for at most this time; true if there was one."""
         ready, _, _ = system_select.select([self._read_end], [], [], seconds)
         return bool(ready)
 
@@ -61,7 +61,7 @@ class StopSignals:
 
 
 class Loop:
-    """Runs a step in its own thread, when it is woken and when its time has come."""
+    """Runs a step in its own thread, when it is woken and when its wait ends."""
 
     def __init__(self, name: str, step: LoopStep, retry_seconds: float = 1.0) -> None:
         self.name = name
@@ -76,7 +76,7 @@ class Loop:
         self._thread.start()
 
     def wake(self) -> None:
-        """Run the step now: there may be something to do."""
+        """Run the step now, because there may be work."""
         self._woken.set()
 
     def stop(self, timeout: float = 30.0) -> bool:
@@ -89,7 +89,7 @@ class Loop:
 
     def _run(self) -> None:
         while True:
-            # In this order, so that a stop that comes in between is not forgotten.
+            # In this order, so that a stop between the two is not lost.
             self._woken.clear()
             if self._stopping.is_set():
                 return
@@ -99,7 +99,7 @@ class Loop:
                 log.warning("%s: %s (%s)", self.name, error, error.hint)
                 wait = self._retry
             except Exception:
-                log.exception("%s failed and goes on", self.name)
+                log.exception("%s failed; retrying", self.name)
                 wait = self._retry
             self._woken.wait(wait)
 
@@ -107,7 +107,7 @@ class Loop:
 class WorkerProcess:
     """A long-running process: its row in `workers`, its wake-ups, its loops, and how it stops.
 
-    It registers when it is made. Each start of a process is another worker with another id.
+    It registers when it is created. Each start of a process is a new worker with a new id.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class WorkerProcess:
                 append_event(tx, started(worker=self.worker))
 
     def add(self, loop: Loop, *topics: str) -> Loop:
-        """Run this loop as long as the process runs; commits on these topics wake it."""
+        """Add a loop, which commits on these topics wake; it runs as long as the process."""
         self._loops.append(loop)
         for topic in topics:
             self.on(topic, loop.wake)
@@ -152,16 +152,16 @@ class WorkerProcess:
         seconds: float = STOP_SECONDS,
         release: Callable[[Transaction, str], None] | None = None,
     ) -> None:
-        """Stop the loops within this time, and unregister; `release` frees what the worker holds.
+        """Stop the loops within this time, and unregister; `release` releases the worker's leases.
 
-        A loop that takes longer is left in its step, which ends with the process.
+        A step that takes longer ends with the process.
         """
         for loop in self._loops:
             loop.stop(0)
         deadline = time.monotonic() + seconds
         for loop in self._loops:
             if not loop.stop(max(0.0, deadline - time.monotonic())):
-                log.warning("%s is left in the middle of its work", loop.name)
+                log.warning("%s did not stop in time", loop.name)
         self._dispatcher.stop()
         with self._store.write(durable=self._stopped is not None) as tx:
             if release is not None:
@@ -179,19 +179,19 @@ class WorkerProcess:
 
 
 class Service(Protocol):
-    """What `run_until_stopped` runs."""
+    """A service that `run_until_stopped` can run."""
 
     def start(self) -> None:
-        """Begin to work."""
+        """Start the service."""
         ...
 
     def stop(self) -> None:
-        """End the work in good order."""
+        """Stop the service."""
         ...
 
 
 def run_until_stopped(make: Callable[[], Service]) -> None:
-    """Make the service, start it, and stop it at SIGTERM or SIGINT."""
+    """Create and start the service, and stop it at SIGTERM or SIGINT."""
     signals = StopSignals()
     service = make()
     service.start()
@@ -277,13 +277,13 @@ def count_live_workers(tx: Transaction) -> dict[str, int]:
 
 
 def delete_lost_workers(tx: Transaction) -> list[LostWorker]:
-    """Delete and return the workers that are silent, and the sockets of those that have ended."""
+    """Delete and return the lost workers; delete the sockets of those that have ended."""
     import psutil  # only here: commands that count live workers start without it
 
     here = socket.gethostname()
     lost = tx.all(DELETE_LOST_WORKERS, {"silent_since": tx.now - LOST_AFTER_SECONDS * SECOND})
     for wake, _, host, pid, _ in lost:
-        # One that was only slow registers again, and still listens there.
+        # A worker that was only slow registers again, and still uses its socket.
         if wake is not None and host == here and not psutil.pid_exists(pid):
             Path(wake).unlink(missing_ok=True)
     return [

@@ -17,31 +17,31 @@ from bullpen.core.settings import LogFormat, Settings
 from bullpen.core.text import HIDDEN, SecretMask, escape_controls
 
 MAX_FOLLOW_BYTES = 1 << 20
-"""Bytes in one read; the next read gives the rest."""
+"""The most bytes of one read; the next read returns the rest."""
 BLOCK_BYTES = 64 << 10
 MAX_TAIL_BYTES = 1 << 20
-"""Bytes that are read at most, however long the lines are."""
+"""The most bytes that are read, regardless of the length of lines."""
 
 LOG_SUFFIX = ".log"
 
 LEVEL_NAMES = {logging.WARNING: "WARN", logging.CRITICAL: "ERROR"}
-"""Levels that a line of text gives another name, by which the reference's clients colour it."""
+"""Levels with another name in text lines, by which the reference's clients colour them."""
 
 REQUEST_ID: ContextVar[str] = ContextVar("request", default="")
-"""The id of the current request, which stands on each of its log lines."""
+"""The id of the current request, which is added to each of its log lines."""
 
 _SECRETS = re.compile(r"\bbp_[A-Za-z0-9_-]{8,}|(?i:(?<=bearer )\S+)")
 
 
 class LogFormatter(logging.Formatter):
-    """The base of both formats: the parts of an entry, and the hiding of secrets."""
+    """The base of both formats: the parts of an entry, with secrets masked."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         super().__init__()
         self._mask = SecretMask(secrets)
 
     def redact(self, text: str) -> str:
-        """The text with its secrets hidden."""
+        """The text with its secrets masked."""
         return self._mask(_SECRETS.sub(HIDDEN, text))
 
     def parts(self, record: logging.LogRecord) -> dict[str, object]:
@@ -76,7 +76,7 @@ class TextFormatter(LogFormatter):
     fixed: ClassVar = ("at", "level", "logger", "text", "traceback")
 
     def format(self, record: logging.LogRecord) -> str:
-        """The entry as one line of text, whatever its values contain."""
+        """The entry as one line of text, with line breaks escaped."""
         parts = self.parts(record)
         more = "".join(f" {name}={each}" for name, each in parts.items() if name not in self.fixed)
         text = escape_controls(f"{parts['text']}{more}").replace("\n", "\\n")
@@ -103,9 +103,9 @@ def logged_services(settings: Settings) -> list[str]:
 def read_log_tail(
     settings: Settings, service: str, count: int, secrets: Iterable[str] = ()
 ) -> list[str]:
-    """The last lines of a service's log, oldest first, with secrets hidden."""
+    """The last lines of a service's log, oldest first, with secrets masked."""
     if service not in logged_services(settings):
-        raise UnknownService(f"there is no log of a service {service[:40]!r}")
+        raise UnknownService(f"no log of service {service[:40]!r} exists")
     hide = LogFormatter(secrets).redact
     path = settings.logs / f"{service}{LOG_SUFFIX}"
     try:
@@ -115,7 +115,7 @@ def read_log_tail(
 
 
 def last_lines(path: Path, count: int) -> list[str]:
-    """The last lines of a file; a line that begins before the bytes read is left out."""
+    """The last lines of a file; a line that begins before the bytes read is omitted."""
     found = b""
     with path.open("rb") as file:
         at = file.seek(0, os.SEEK_END)

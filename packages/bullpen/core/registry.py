@@ -1,8 +1,8 @@
 """Providers, channels and reports: one list of each, built-in ones and those of other packages.
 
-A package adds an entry by an entry point in the group `bullpen.providers`, `bullpen.channels` or
-`bullpen.reports`. What an entry needs at work, its `factory`, is named as `module:attribute`, so
-that a list of them costs no import.
+A package adds an entry with an entry point in the group `bullpen.providers`, `bullpen.channels` or
+`bullpen.reports`. The `factory` of an entry is a name, `module:attribute`, so that listing entries
+imports nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SERVICE_NAME = r"[a-z0-9][a-z0-9_-]{0,31}"
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """A setting that holds a key; the prefix tells which setting a key belongs to."""
+    """A setting that contains a key; the prefix of a key decides its setting."""
 
     setting: str
     prefix: str = ""
@@ -36,20 +36,20 @@ class Credential:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Login:
-    """How a program is logged in, as far as it shows without a run."""
+    """How a program is logged in, as far as that is visible without a run."""
 
     credentials: tuple[Credential, ...]
     variables: tuple[str, ...] = ()
-    """Variables of the environment, one of which is enough."""
+    """Environment variables, one of which is enough."""
     directory: str
-    """Where the program keeps its files."""
+    """The directory of the program's files."""
     directory_variable: str
     """The variable that names another directory."""
     files: tuple[str, ...]
     """Files in the directory, one of which is enough."""
 
     def configured(self, settings: Settings) -> bool:
-        """Whether the settings hold a key."""
+        """Whether the settings contain a key."""
         return any(getattr(settings, each.setting) for each in self.credentials)
 
     def found(self, settings: Settings, environ: Mapping[str, str]) -> bool:
@@ -62,7 +62,7 @@ class Login:
         return False
 
     def assign(self, key: str) -> dict[str, str | None]:
-        """The setting that holds this key; the others are cleared, since one may win over it."""
+        """The setting for this key; the others are cleared because one may override it."""
         fitting = [each for each in self.credentials if key.startswith(each.prefix)]
         chosen = max(fitting, key=lambda each: len(each.prefix)).setting
         return {each.setting: key if each.setting == chosen else None for each in self.credentials}
@@ -70,13 +70,13 @@ class Login:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderInfo:
-    """A provider: what agents answer with."""
+    """A provider: the program or protocol with which agents answer."""
 
     name: str
     factory: str
     """`module:attribute` of a callable that takes the settings and the launcher of children."""
     program: str | None = None
-    """The command line that it starts."""
+    """The program that it starts."""
     install: str = ""
     """The command that installs the program, as its vendor documents it."""
     log_in: str = ""
@@ -84,7 +84,7 @@ class ProviderInfo:
     login: Login | None = None
     """Where the login is stored; None if that is unknown."""
     automatic: bool = False
-    """Whether `bullpen up` gives it to the first agent, if its program is installed."""
+    """Whether `bullpen up` uses it for the first agent, if its program is installed."""
     aliases: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
     """Names of models that the command line suggests."""
@@ -92,18 +92,18 @@ class ProviderInfo:
 
 @dataclass(frozen=True, slots=True)
 class AddressFormat:
-    """What a channel's addresses look like, as regular expressions of their parts."""
+    """The form of a channel's addresses, as regular expressions of their parts."""
 
     chat: str
     example: str
     thread: str | None = None
     direct: bool = False
-    """True if an address is a person's, and needs no chat."""
+    """True if an address is that of a person, and needs no chat."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelLimits:
-    """What the platform takes; None is no limit."""
+    """The limits of the platform; None is unlimited."""
 
     text_characters: int | None = None
     """The longest text of one platform message."""
@@ -117,7 +117,7 @@ class ChannelInfo:
 
     name: str
     address: AddressFormat | None = None
-    """None takes every printable address."""
+    """None accepts every printable address."""
     needs: tuple[str, ...] = ()
     """Settings without which its service is not started."""
     limits: ChannelLimits = ChannelLimits()
@@ -126,8 +126,9 @@ class ChannelInfo:
 
     Empty if there is no client."""
     pull: bool = False
-    """True if people fetch their responses, as with `bullpen response read`. Of built-in channels
-    only: a package adds a channel to deliver."""
+    """True if people fetch their responses, for example with `bullpen response read`.
+
+    Only for built-in channels, because a package's channel delivers responses."""
 
 
 class Chart(StrEnum):
@@ -140,27 +141,27 @@ class Chart(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportInfo:
-    """A report: a question that the record of runs answers."""
+    """A report: a question about past runs, and its answer."""
 
     name: str
     question: str
     columns: tuple[str, ...]
     factory: str
-    """`module:attribute` of the function that makes its rows with Spark."""
+    """`module:attribute` of the function that computes its rows with Spark."""
     chart: Chart = Chart.NONE
 
 
 class Entry(Protocol):
-    """What a registry lists."""
+    """An entry of a registry."""
 
     @property
     def name(self) -> str:
-        """By which it is found."""
+        """The name of the entry."""
         ...
 
     @property
     def factory(self) -> str:
-        """What is imported when it is used."""
+        """The `module:attribute` that is imported when the entry is used."""
         ...
 
 
@@ -181,9 +182,9 @@ class LoadProblem:
 
 
 class Registry(Generic[Info]):
-    """All entries of one kind. A package's entry is imported when it is asked for.
+    """All entries of one kind. The entry of a package is imported when it is used.
 
-    A built-in entry wins over a package's of the same name, and a package's over a later one's.
+    Of several entries with the same name, a built-in one is used, or the first package's.
     """
 
     def __init__(
@@ -196,9 +197,9 @@ class Registry(Generic[Info]):
         names: str = ANY_NAME,
         reserved: frozenset[str] = frozenset(),
     ) -> None:
-        """`adapt` makes an entry of a callable, given its name and path.
+        """`adapt` creates an entry from the name and path of a callable.
 
-        `names` is the form of packages' names, `reserved` are those that none of them may have.
+        `names` is the form of names in packages, and `reserved` are names that they cannot use.
         """
         self.group = group
         self.built_in: Mapping[str, Info] = {each.name: each for each in built_in}
@@ -212,7 +213,7 @@ class Registry(Generic[Info]):
         return sorted(self._points())
 
     def find(self, name: str) -> Info | LoadProblem | None:
-        """The entry of this name, or why it cannot be loaded; None if there is none."""
+        """The entry of this name, or why it cannot be loaded; None if it does not exist."""
         if name in self.built_in:
             return self.built_in[name]
         point = self._points().get(name)
@@ -224,7 +225,7 @@ class Registry(Generic[Info]):
         return [each for each in loaded if not isinstance(each, LoadProblem)]
 
     def problems(self) -> list[LoadProblem]:
-        """What is wrong with packages' entries and with their factories."""
+        """The problems of packages' entries and of their factories."""
         return [
             problem
             for point in self._all_points()
@@ -239,7 +240,7 @@ class Registry(Generic[Info]):
         return points
 
     def _all_points(self) -> Iterator[EntryPoint]:
-        from importlib.metadata import entry_points  # only here: built-in entries do without
+        from importlib.metadata import entry_points  # only here: built-in entries do not need it
 
         return iter(entry_points(group=self.group))
 
@@ -247,33 +248,35 @@ class Registry(Generic[Info]):
         try:
             found: object = point.load()
         except (Exception, SystemExit) as error:
-            return self._problem(point, f"it cannot be loaded: {_describe(error)}")
+            return self._problem(point, f"cannot be loaded: {_describe(error)}")
         if isinstance(found, self._kind):
             if found.name == point.name:
                 return found
-            return self._problem(point, f"it calls itself {found.name[:60]!r}")
+            return self._problem(
+                point, f"its name is {found.name[:60]!r}, not the name of its entry point"
+            )
         if self._adapt is not None and callable(found):
             return self._adapt(point.name, f"{point.module}:{point.attr}")
-        return self._problem(point, f"it is no {self._kind.__name__}")
+        return self._problem(point, f"is not a {self._kind.__name__}")
 
     def _name_problem(self, point: EntryPoint) -> LoadProblem | None:
         if refusal := self._refusal(point.name):
             return self._problem(point, refusal)
         first = self._points()[point.name]
         if _package(first) != _package(point):
-            return self._problem(point, f"{_package(first)} has this name already")
+            return self._problem(point, f"the package {_package(first)} already uses this name")
         return None
 
     def _refusal(self, name: str) -> str:
-        """Why no package's entry may have this name; empty if it may."""
+        """Why a package's entry cannot have this name; empty if it can."""
         if name in self.built_in or name in self._reserved:
-            return "Bullpen itself has this name"
+            return "Bullpen uses this name"
         if not re.fullmatch(self._names, name):
-            return "its name must be of a-z 0-9 - _, and at most 32 long"
+            return "the name must have at most 32 characters, of a-z 0-9 - _"
         return ""
 
     def _load_problem(self, point: EntryPoint) -> LoadProblem | None:
-        from pkgutil import resolve_name  # only here: a list of entries does without
+        from pkgutil import resolve_name  # only here: listing entries does not need it
 
         found = self._load(point)
         if isinstance(found, LoadProblem):
@@ -300,7 +303,7 @@ def _describe(error: BaseException) -> str:
 
 
 def setting_value(name: str, settings: Settings, environ: Mapping[str, str]) -> str:
-    """A setting's value as text; one that Bullpen does not have is `BULLPEN_NAME` in `environ`."""
+    """The value of a setting as text; one of a package is `BULLPEN_NAME` in `environ`."""
     if name in {each.name for each in fields(settings)}:
         return str(getattr(settings, name))
     return environ.get(f"{SETTING_PREFIX}{name.upper()}", "")
@@ -363,7 +366,7 @@ PROVIDERS = Registry(
     adapt=lambda name, path: ProviderInfo(name=name, factory=path),
 )
 
-# Half a surrogate pair is no text.
+# Halves of surrogate pairs cannot be stored.
 _ANY_NAME = r"[^\s/\x00-\x1f\x7f\ud800-\udfff]{0,200}"
 _PHONE_NUMBER = r"\+[1-9]\d{6,14}"
 
@@ -404,7 +407,7 @@ CHANNELS = Registry(
         ),
     ),
     names=SERVICE_NAME,
-    # Bullpen's own services, the channels on which only Bullpen writes, and words for addresses.
+    # Services of Bullpen, channels on which only Bullpen writes, and words of addresses.
     reserved=frozenset(
         {
             *("processor", "scheduler", "guard", "minder", "supervisord", "supervisor", "channel"),

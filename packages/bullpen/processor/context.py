@@ -35,14 +35,14 @@ from bullpen.processor.providers.base import RunRequest
 H = AGENT_MESSAGES.c
 
 MAX_UTF8_BYTES = 4
-"""Bytes of one character."""
+"""The most bytes of one character."""
 
 SANDBOX_NOTE = """# Your sandbox
 
-You work in a sandbox. The command `bullpen` is not there, so skills that use it do not work.
+You work in a sandbox without the command `bullpen`. Skills that use it do not work.
 """
 
-# A proactive message is no answer, nor is a notice by Bullpen: notes before it are still needed.
+# Proactive messages and Bullpen's notices are not answers: notes before them are still needed.
 LATEST_ENTRIES: Statement[tuple[int, str, str]] = Statement(
     lambda: (
         select(H.id, H.role, H.content)
@@ -73,7 +73,7 @@ class AgentContext:
     teams: tuple[Team, ...]
     names: dict[str, str]
     notes: tuple[str, ...]
-    """What could not be done of its last answer, oldest first."""
+    """The parts of its last answer that failed, oldest first."""
 
     def request(self, claim: Claim, settings: Settings, texts: Sequence[str]) -> RunRequest:
         """Write the templates of the agent's directory, and build the request."""
@@ -91,6 +91,7 @@ class AgentContext:
             files=tuple(
                 Path(file) for message in claim.messages for file in decode_texts(message.files)
             ),
+            heartbeat=claim.primary.channel == HEARTBEAT,
             run=run_token(claim.token),
         )
 
@@ -99,7 +100,7 @@ def load_context(tx: Transaction, claim: Claim) -> AgentContext:
     """Read the context of a claim."""
     agent = find_agent(tx, claim.agent)
     if agent is None:
-        raise UnknownAgent(f"there is no agent {claim.agent} any more")
+        raise UnknownAgent(f"agent {claim.agent!r} does not exist any more")
     is_heartbeat = claim.primary.channel == HEARTBEAT
     key = None if is_heartbeat else session_key(agent, claim.primary)
     custom = None
@@ -122,12 +123,12 @@ def message_texts(claim: Claim) -> list[str]:
 
 
 def message_text(message: Message) -> str:
-    """A message as the agent reads it: its author, unless that is a person, and its files."""
+    """A message as the agent reads it: its author, unless a person wrote it, and its files."""
     return mark_message(message, decode_texts(message.files))
 
 
 def build_prompt(texts: Sequence[str], notes: Sequence[str]) -> str:
-    """The messages that one run answers, as one text."""
+    """The messages of one run as one text."""
     parts = list(texts)
     if len(parts) > 1:
         parts = [mark_number(number, len(parts), text) for number, text in enumerate(parts, 1)]
@@ -148,7 +149,9 @@ def build_system_prompt(
         _teammates(agent, teams, names),
         _list_files(home, "# Your skills", "Read the file before you use one.", skill_index(home)),
         SANDBOX_NOTE if agent.sandbox is not Sandbox.NONE else "",
-        _list_files(home, "# Your memory", "Read a file when it fits.", memory_index(home)),
+        _list_files(
+            home, "# Your memory", "Read a file when its summary fits.", memory_index(home)
+        ),
         _read(own, "SOUL.md"),
         before,
         after,
@@ -176,7 +179,7 @@ def _teammates(agent: Agent, teams: Sequence[Team], names: Mapping[str, str]) ->
         lines.append(f"\nYour team {title}:")
         for member in team.members:
             marks = ["you"] if member == agent.id else []
-            marks += ["leads it"] if member == team.leader else []
+            marks += ["leader"] if member == team.leader else []
             lines.append(
                 f"- {_mention(member, names)}" + (f": {', '.join(marks)}" if marks else "")
             )
@@ -197,18 +200,18 @@ def _list_files(home: Path, title: str, hint: str, lines: Sequence[str]) -> str:
 
 
 def _directory_instructions(agent: Agent) -> str:
-    """The instructions in the directory where the agent works, if it is not its own."""
+    """The instructions in the agent's working directory, unless that is its own directory."""
     if not agent.directory:
         return ""
     root = Root.resolved(Path(agent.directory))
     for name in ("AGENTS.md", "CLAUDE.md"):
         if text := _read(root, name):
-            return f"# About {agent.directory}, where you work\n\n{text}"
+            return f"# Instructions of your working directory, {agent.directory}\n\n{text}"
     return ""
 
 
 def _read(root: Root, name: str) -> str:
-    """The text of a regular file there; empty if there is none, or if it is a link."""
+    """The text of a regular file; empty if it does not exist or is a link."""
     try:
         found = read_inside(
             root.anchor, (*root.parts, name), MAX_UTF8_BYTES * MAX_AGENTS_FILE_CHARS

@@ -21,9 +21,9 @@ IDLE_SECONDS = 60.0
 RACE_SECONDS = 0.02
 """How long to wait when another processor claimed first, or holds the lock of the lane."""
 LOCKED_SECONDS = 1.0
-"""How soon the lease of a run whose lane was locked is renewed."""
+"""How soon a lease is renewed again if its lane was locked."""
 PLUGIN_SECONDS = 1.0
-"""How often plugins get the events that no commit announced."""
+"""How often plugins get events that no commit announced."""
 
 
 class Processor:
@@ -44,7 +44,7 @@ class Processor:
 
     @property
     def worker(self) -> str:
-        """The id under which this process is registered."""
+        """The worker id of this process."""
         return self._process.worker
 
     def start(self) -> None:
@@ -54,7 +54,7 @@ class Processor:
         self._process.start()
 
     def stop(self) -> None:
-        """Claim no more, give the runs their grace, release the rest, and unregister."""
+        """Stop claiming, wait for the runs, release those that remain, and unregister."""
         self._claiming.stop()
         self._runs.stop(self._store.settings.grace_seconds)
         self._process.stop()

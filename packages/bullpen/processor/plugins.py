@@ -1,9 +1,10 @@
 """Plugins: Python files in the home's `plugins` directory, and entry points of other packages.
 
-A plugin may have three functions. `activate(context)` is called once, before anything is claimed.
-`transform_incoming(text, about)` changes what an agent reads, `transform_outgoing(text, about)`
-what it said; they give a text, or a text and a dictionary that goes along with the answer. One
-that fails is logged and skipped. A file or package whose name begins with `_` or `.` is none.
+A plugin may have three functions. `activate(context)` is called once, before the first claim.
+`transform_incoming(text, about)` changes the text that an agent reads, and
+`transform_outgoing(text, about)` the text of its answer. They return a text, or a text and a
+dictionary that is sent with the answer. A plugin that fails is logged and skipped. A file or
+package whose name begins with `_` or `.` is not loaded. The processor loads plugins when it starts.
 """
 
 from __future__ import annotations
@@ -31,17 +32,17 @@ GROUP = "bullpen.plugins"
 ALL_EVENTS = "*"
 
 MAX_METADATA_CHARS = 65_536
-"""The longest JSON that one plugin may send along with an answer."""
+"""The longest JSON that one plugin may add to an answer."""
 
 MAX_PENDING_METADATA = 1024
-"""Metadata of more messages are dropped: a message whose run fails may never be answered."""
+"""The oldest is dropped above this: a message whose run fails may never be answered."""
 
 Listener = Callable[[EventRecord], object]
 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """The message that a text belongs to."""
+    """The message of a text."""
 
     channel: str
     sender: str
@@ -55,25 +56,25 @@ Transform = Callable[[str, About], object]
 
 @dataclass(slots=True)
 class PluginContext:
-    """What `activate` gets."""
+    """The argument of `activate`."""
 
     home: Path
     log: logging.Logger
     listeners: list[tuple[str, Listener]] = field(default_factory=list)
 
     def on(self, event: str, listener: Listener) -> None:
-        """Call this with every event of the type, or of all types for `*`."""
+        """Call the listener with every event of this type; `*` is all types."""
         self.listeners.append((event, listener))
 
 
 class Module(Protocol):
-    """A loaded plugin; all of it is optional."""
+    """A loaded plugin; every function is optional."""
 
     __name__: str
 
 
 class Plugins:
-    """The plugins of this process, in the order of their names."""
+    """The plugins of this process, ordered by name."""
 
     def __init__(self) -> None:
         self._incoming: list[tuple[str, Transform]] = []
@@ -83,7 +84,7 @@ class Plugins:
 
     @classmethod
     def load(cls, home: Path) -> Plugins:
-        """Load and activate all of them; none of a home where others could have put some."""
+        """Load and activate all plugins; none if other users can write to the home."""
         check_home(home)
         plugins = cls()
         for name, load in sorted(_find_plugins(home), key=lambda each: each[0]):
@@ -94,7 +95,7 @@ class Plugins:
         return plugins
 
     def add(self, name: str, module: object, home: Path) -> None:
-        """Activate one."""
+        """Activate one plugin."""
         context = PluginContext(home, logging.getLogger(f"bullpen.plugin.{name}"))
         activate = getattr(module, "activate", None)
         if activate is not None:
@@ -107,7 +108,7 @@ class Plugins:
             transform = getattr(module, hook, None)
             if transform is not None:
                 transforms.append((name, transform))
-        log.info("plugin %s is loaded", name)
+        log.info("plugin %s is loaded; changes to it need: bullpen restart processor", name)
 
     @property
     def listens(self) -> bool:
@@ -124,7 +125,7 @@ class Plugins:
                     log.exception("plugin %s failed at %s", name, event.type)
 
     def incoming(self, message: Message, text: str) -> str:
-        """What the agent reads of this message."""
+        """The text of this message as the agent reads it."""
         text, metadata = self._transform(self._incoming, message, text)
         if metadata:
             while len(self._incoming_metadata) >= MAX_PENDING_METADATA:
@@ -133,7 +134,7 @@ class Plugins:
         return text
 
     def outgoing(self, message: Message, text: str) -> tuple[str, str | None]:
-        """The text that people get, and the JSON that goes along with it."""
+        """The text that people get, and the JSON that is sent with it."""
         text, metadata = self._transform(self._outgoing, message, text)
         metadata = {**self._incoming_metadata.pop(message.message_id, {}), **metadata}
         return text, _json(metadata) if metadata else None
@@ -153,7 +154,7 @@ class Plugins:
             try:
                 text, more = _check_result(transform(text, about))
                 if len(_json(more)) > MAX_METADATA_CHARS:
-                    raise ValueError("what is to go along with the answer is too long")
+                    raise ValueError(f"the metadata exceeds {MAX_METADATA_CHARS} characters")
             except Exception:
                 log.exception("plugin %s failed and is skipped for this message", name)
             else:
@@ -164,12 +165,14 @@ class Plugins:
 def _check_result(result: object) -> tuple[str, dict[str, object]]:
     text, more = result if isinstance(result, tuple) else (result, {})
     if not isinstance(text, str) or not isinstance(more, dict):
-        raise TypeError(f"a plugin gives a text, or a text and a dictionary, not {result!r}"[:200])
+        raise TypeError(
+            f"a plugin must return a text, or a text and a dictionary, not {result!r}"[:200]
+        )
     return sanitise_text(text), more
 
 
 def _json(metadata: dict[str, object]) -> str:
-    return check_json_column(json.dumps(metadata, allow_nan=False), "what goes along")
+    return check_json_column(json.dumps(metadata, allow_nan=False), "the metadata of plugins")
 
 
 def _find_plugins(home: Path) -> Iterator[tuple[str, Callable[[], object]]]:

@@ -1,4 +1,4 @@
-"""Checks whether a provider answers: one real run of one word, without any files of a person.
+"""Tests a provider with one real run that answers one word, without access to a person's files.
 
 `python -m bullpen.processor.probe --provider claude` prints one JSON document: `provider`, `model`,
 `ok`, `answer`, `seconds`, and `error` with its `kind` where it failed. It writes to no database,
@@ -37,7 +37,7 @@ from bullpen.processor.providers.base import Reply, RunRequest
 from bullpen.processor.providers.registry import Providers
 
 PROMPT = "Answer with the word pong, and nothing else."
-SYSTEM = "You are asked whether you are there. Use no tools."
+SYSTEM = "This is a connection test. Use no tools."
 SECONDS = 60
 MAX_TEXT_CHARS = 500
 """Longer answers and errors are cut."""
@@ -54,11 +54,11 @@ class ProbeResult:
     seconds: float
     error: str
     kind: str
-    """The kind of failure, as runs have it; empty if there was none."""
+    """The kind of failure, as in runs; empty if the test passed."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Probe a provider and print the result; returns 0 if there was an answer."""
+    """Test a provider and print the result; returns 0 if it answered."""
     parser = argparse.ArgumentParser(prog="bullpen.processor.probe", description=__doc__)
     parser.add_argument("--provider", required=True)
     parser.add_argument("--model", default="")
@@ -105,7 +105,8 @@ def _ask(
 ) -> Reply | Failure:
     if provider == HTTP:
         return Failure(
-            kind=ErrorKind.SETUP, error="workers outside answer for it: there is nothing to run"
+            kind=ErrorKind.SETUP,
+            error="external workers answer for this provider; there is nothing to run",
         )
     with tempfile.TemporaryDirectory(prefix="bullpen-probe-") as name:
         home, directory = Path(name, "home"), Path(name, "workspace", "probe")
@@ -128,7 +129,7 @@ def _ask(
             result = found.run(request, stop, lambda _: None)
         finally:
             launcher.stop()
-    return result or Failure(kind=ErrorKind.RETRYABLE, error="it was stopped before it answered")
+    return result or Failure(kind=ErrorKind.RETRYABLE, error="the test was stopped before it ended")
 
 
 def _request(

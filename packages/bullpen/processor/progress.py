@@ -1,4 +1,4 @@
-"""The progress of runs: collected as they work, written as events by one thread."""
+"""The progress of runs, collected while they work, and written as events by one thread."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bullpen.core.events.append import append_event
 from bullpen.core.events.conversation import AgentProgress
 from bullpen.core.message import Message
 from bullpen.core.store.base import Store
-from bullpen.core.text import sanitise_text
+from bullpen.core.text import format_count, sanitise_text
 
 log = logging.getLogger(__name__)
 
@@ -36,13 +36,13 @@ class Progress:
         self._lock = threading.Lock()
 
     def __call__(self, text: str) -> None:
-        """Add what the run says or does."""
+        """Add output of the run."""
         with self._lock:
             self._texts.append(text)
         self._wake()
 
     def take(self) -> str:
-        """Take what is not written yet; of a long text, the end."""
+        """Take the text that is not written yet; of a long text, the end."""
         with self._lock:
             texts, self._texts = self._texts, []
         return sanitise_text("\n".join(texts))[-MAX_PROGRESS_CHARS:]
@@ -51,8 +51,8 @@ class Progress:
 class ProgressBoard:
     """Writes the progress of all runs as events, often enough to follow and not more.
 
-    A thread of its own writes: a thread that reads a program's output must never wait for the
-    store, because claude drops what its pipe does not take at once.
+    A separate thread writes. A thread that reads a program's output must never wait for the store,
+    because claude drops output that its pipe does not accept at once.
     """
 
     def __init__(self, store: Store, clock: Callable[[], float] = time.monotonic) -> None:
@@ -71,13 +71,13 @@ class ProgressBoard:
         return progress
 
     def close(self, progress: Progress) -> None:
-        """Write the rest, before any other event of the run that has ended."""
+        """Write the rest of an ended run, before its other events."""
         with self._lock:
             self._open.remove(progress)
         self._write([progress])
 
     def step(self) -> float:
-        """Write what is new, unless the last time was just now."""
+        """Write new progress, unless the last write was just now."""
         left = self._written_at + PROGRESS_SECONDS - self._clock()
         if left > 0:
             return left
@@ -98,5 +98,9 @@ class ProgressBoard:
                 for message, text in texts_of_runs:
                     append_event(tx, AgentProgress(message, text=mask(text)))
         except BullpenError as error:
-            log.warning("the progress of %s runs is not shown: %s", len(texts_of_runs), error)
+            log.warning(
+                "cannot store the progress of %s: %s",
+                format_count(len(texts_of_runs), "run"),
+                error,
+            )
         return True

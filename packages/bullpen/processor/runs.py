@@ -22,7 +22,7 @@ from bullpen.processor.children.child import Stop
 log = logging.getLogger(__name__)
 
 RELEASE_SECONDS = 20.0
-"""How long a run that is stopped has to end its child and release its claim."""
+"""How long a stopped run may take to end its child and release its claim."""
 
 LANE_TOKEN: Statement[tuple[str | None]] = Statement(
     lambda: select(LANES.c.claim_token).where(LANES.c.agent == bindparam("agent"))
@@ -72,8 +72,8 @@ class Runs:
     def renew(self) -> bool:
         """Extend the lease of every run; end a run that lost it.
 
-        A lane that another process has locked is not waited for, so that it keeps no other run
-        from being renewed; false if there was one.
+        Returns false if another process has locked a lane. That lane is skipped, so that it
+        does not delay the others.
         """
         renewed = True
         for run in self._all():
@@ -88,7 +88,7 @@ class Runs:
         return renewed
 
     def watch(self) -> None:
-        """End the runs whose claim was taken away, as when a message is cancelled."""
+        """End the runs whose claim is no longer valid, for example of a cancelled message."""
         runs = self._all()
         if not runs:
             return
@@ -99,7 +99,7 @@ class Runs:
                 self._stop(run, at_once=True)
 
     def stop(self, grace: float) -> None:
-        """Wait this long for the runs, then stop and release those that are left."""
+        """Wait this long for the runs, then stop and release those that remain."""
         runs = self._all()
         deadline = time.monotonic() + grace
         for run in runs:
@@ -122,7 +122,7 @@ class Runs:
         try:
             self._execute(claim, stop)
         except Exception:
-            log.exception("the run of %s ended badly", claim.agent)
+            log.exception("the run of @%s ended with an error", claim.agent)
         finally:
             with self._lock:
                 del self._running[claim.token]

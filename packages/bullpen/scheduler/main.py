@@ -22,17 +22,17 @@ from bullpen.core.store.base import Store
 
 KIND = "scheduler"
 RETRY_SECONDS = 2.0
-"""After an error before a job was even looked at, as of a database server that is away."""
+"""The wait after an error outside of a job, for example if the database cannot be reached."""
 WATCH_SECONDS = 1.0
-"""How often a scheduler looks at the leases of claims, whichever of them ends those that ended."""
+"""How often each scheduler checks the leases of claims; any of them ends the expired ones."""
 STOP_SECONDS = 5.0
-"""A job that takes longer is left in the middle: all of it is done in small transactions."""
+"""A job that takes longer is interrupted, which is safe because its transactions are small."""
 
 
 class Scheduler:
-    """Loops for schedules, for heartbeats and for each job; none of them waits for another.
+    """Loops for schedules, heartbeats and each job, none of which waits for another.
 
-    Any number of schedulers may run: one of them takes each due time, and each turn of a job.
+    Any number of schedulers may run. Each due time and each turn of a job is taken by one of them.
     """
 
     def __init__(self, store: Store, jobs: tuple[MaintenanceJob, ...] = JOBS) -> None:
@@ -48,16 +48,16 @@ class Scheduler:
 
     @property
     def worker(self) -> str:
-        """The id under which this process is registered."""
+        """The worker id of this process."""
         return self._process.worker
 
     def start(self) -> None:
-        """Begin to work."""
+        """Register the jobs and start the loops."""
         register_jobs(self._store, self._jobs)
         self._process.start()
 
     def stop(self) -> None:
-        """Start nothing more, end what is quick, and leave the rest to other schedulers."""
+        """Stop the loops within a short time; other schedulers take over the rest."""
         self._process.stop(STOP_SECONDS, release_job_leases)
 
     def _run_job(self, job: MaintenanceJob) -> float:
@@ -73,5 +73,5 @@ class Scheduler:
 
 
 def run(store: Store) -> None:
-    """Be a scheduler until SIGTERM or SIGINT."""
+    """Run a scheduler until SIGTERM or SIGINT."""
     run_until_stopped(lambda: Scheduler(store))

@@ -11,7 +11,7 @@ from pathlib import Path
 from bullpen.core.settings import Settings
 
 AGENT_FIELD = "{agent}"
-"""Stands for the agent's id in the setting, so that each agent can have its own account."""
+"""Replaced by the agent's id in the setting, so that each agent can have its own account."""
 CAPABILITIES = {0: "CHOWN", 1: "DAC_OVERRIDE", 3: "FOWNER", 5: "KILL", 6: "SETGID", 7: "SETUID"}
 """The capabilities that root needs to start, read and end runs of another user."""
 

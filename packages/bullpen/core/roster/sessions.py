@@ -90,7 +90,7 @@ def session_key(agent: Agent, message: Message) -> str:
 
 
 def find_session(tx: Transaction, agent: Agent, key: str) -> Session | None:
-    """The session to resume; None if there is none of the agent's provider."""
+    """The session to resume; None if the agent's provider has none."""
     row = tx.one(FIND, {"agent_id": agent.id, "key": key})
     if row is None or row[0] != agent.provider:
         return None

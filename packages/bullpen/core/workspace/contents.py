@@ -24,14 +24,14 @@ SKILL_FILE = "SKILL.md"
 HEARTBEAT_FILE = "heartbeat.md"
 
 MAX_INDEX_ENTRIES = 200
-"""Memories and skills that an index lists; an agent with more keeps its own index."""
+"""The most memories or skills in an index; an agent with more keeps its own index."""
 MAX_SKILLS = 1000
-"""Directories in which a skill is looked for."""
+"""The most directories that are searched for skills."""
 MAX_MEMORY_FILES = 1000
-"""Paths that a list of memory files has."""
+"""The most paths in a list of memory files."""
 MAX_LINE_CHARS = 300
 MAX_FRONT_MATTER_CHARS = 4096
-"""Characters at the beginning of a file in which front matter is expected."""
+"""The characters at the beginning of a file that may contain front matter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def _skills(home: Path) -> list[tuple[str, str, str | None]]:
 
 def index_line(path: str, name: str, about: str | None) -> str:
     """The line of an index for one file."""
-    text = " ".join((name, "—", about or "(says nothing of itself)"))
+    text = " ".join((name, "—", about or "(no description)"))
     return f"- {_single_line(path)}: {_single_line(text)[:MAX_LINE_CHARS]}"
 
 
@@ -138,7 +138,7 @@ def heartbeat_path(settings: Settings, agent: str) -> Path:
 
 
 def read_heartbeat_text(settings: Settings, agent: str) -> str:
-    """The heartbeat prompt; empty if it was removed, the shipped one if the agent never ran."""
+    """The heartbeat prompt; empty if it was removed, the shipped one before the first run."""
     if not (settings.workspace / agent).exists():
         return dict(templates())[HEARTBEAT_FILE]
     try:
@@ -148,7 +148,7 @@ def read_heartbeat_text(settings: Settings, agent: str) -> str:
 
 
 def write_heartbeat_text(settings: Settings, agent: str, text: str) -> None:
-    """Replace the heartbeat prompt; with an empty one the agent is not woken."""
+    """Replace the heartbeat prompt; an empty one disables heartbeats."""
     check_text(text, settings.message_bytes, "the text")
     write_inside(settings.workspace, (agent, HEARTBEAT_FILE), text)
 

@@ -28,11 +28,11 @@ from bullpen.core.text import sanitise_text
 MAX_READ_BYTES = 1 << 20
 """Bytes that are read of a file."""
 MAX_ENTRIES = 10_000
-"""Names that one listing examines."""
+"""The most names that one listing examines."""
 MAX_DEPTH = 16
 MAX_GIVEN_DEPTH = 100
 OPEN_TRIES = 10
-"""How often a file is opened again because another one took its name meanwhile."""
+"""How often a file is opened again because its name was given to another one."""
 
 _OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # A directory on the way to the last one may be searchable without being readable.
@@ -47,16 +47,16 @@ _CREATE_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEX
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A directory from which files may be read; links are followed in its anchor, not below it."""
+    """A directory from which files may be read; links are followed only in its anchor."""
 
     anchor: Path
     parts: tuple[str, ...] = ()
     stored: bool = False
-    """Whether it is the directory of files: flat, and each file has its own rights."""
+    """Whether it is the directory of stored files, which is flat and has rights for each file."""
 
     @classmethod
     def resolved(cls, path: Path) -> Root:
-        """The directory where this path leads now; it is opened without following any link."""
+        """The directory of this path with links resolved; it is opened without following links."""
         real = Path(os.path.realpath(path))
         return cls(Path(real.anchor), real.parts[1:])
 
@@ -89,11 +89,11 @@ def read_bytes_inside(root: Path, parts: Sequence[str], most: int) -> bytes:
         with open_inside(root, parts) as file:
             return file.read(most + 1)
     except (OSError, ValueError) as error:
-        raise UnknownFile(f"there is no file {_format_path(parts)}: {_reason(error)}") from None
+        raise UnknownFile(f"cannot read the file {_format_path(parts)}: {_reason(error)}") from None
 
 
 def open_inside(root: Path, parts: Sequence[str]) -> BinaryIO:
-    """Open a regular file that has no other name; raises OSError or ValueError for all else.
+    """Open a regular file without other names; raises OSError or ValueError otherwise.
 
     It may be replaced by a newer one at any time. That its name is its only one is checked by one
     look at the name, after it was opened: a hard link that is removed meanwhile gains nothing.
@@ -109,11 +109,11 @@ def open_inside(root: Path, parts: Sequence[str]) -> BinaryIO:
                 os.close(file)
                 raise
             os.close(file)
-    raise ValueError("it changes all the time")
+    raise ValueError("it is replaced too often")
 
 
 def _is_only_name(file: int, directory: int, name: str) -> bool:
-    """Whether the name is still that of this regular file, and the only one."""
+    """Raise an error unless the name is still the only one of this regular file."""
     opened = os.fstat(file)
     if not stat.S_ISREG(opened.st_mode):
         raise ValueError("it is not a regular file")
@@ -121,7 +121,7 @@ def _is_only_name(file: int, directory: int, name: str) -> bool:
     if not os.path.samestat(opened, named):
         return False
     if named.st_nlink > 1:
-        raise ValueError("it has another name as well (a hard link)")
+        raise ValueError("it has a hard link")
     return True
 
 
@@ -166,19 +166,19 @@ def copy_inside(
 
 
 def make_directory_inside(root: Path, parts: Sequence[str]) -> None:
-    """Make a directory and those above it, unless they are there."""
+    """Create a directory with its parents, unless they exist."""
     with _directory(root, parts, create=True):
         pass
 
 
 def link_inside(root: Path, parts: Sequence[str], target: Path) -> None:
-    """Make a link, unless something of that name is there."""
+    """Create a link, unless the name exists."""
     with _directory(root, parts[:-1]) as directory, suppress(FileExistsError):
         os.symlink(target, _safe_part(parts[-1]), dir_fd=directory)
 
 
 def remove_inside(root: Path, parts: Sequence[str]) -> None:
-    """Remove a file, if it is there."""
+    """Remove a file, if it exists."""
     with suppress(OSError, ValueError), _directory(root, parts[:-1]) as directory:
         os.unlink(_safe_part(parts[-1]), dir_fd=directory)
 
@@ -197,7 +197,7 @@ def give_inside(root: Path, parts: Sequence[str], uid: int, gid: int) -> None:
 
 def _give(directory: int, owner: int, uid: int, gid: int, depth: int) -> None:
     if not depth:
-        raise ValueError("its directories are too deep")
+        raise ValueError("its directories are nested too deeply")
     for name in os.listdir(directory):
         with suppress(FileNotFoundError):
             kind = os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode
@@ -262,7 +262,7 @@ def _directory(root: Path, parts: Sequence[str], *, create: bool = False) -> Ite
 
 
 def _make_directory(directory: int, name: str) -> None:
-    """Make a directory, unless something of that name is there."""
+    """Create a directory, unless the name exists."""
     try:
         os.mkdir(name, 0o700, dir_fd=directory)
     except FileExistsError:
@@ -294,7 +294,7 @@ def _walk(
             with _subdirectory(directory, name) as file:
                 yield from _walk(file, f"{below}{name}/", suffix, budget, depth - 1)
         except OSError:
-            continue  # it may not be read, or is gone
+            continue  # it cannot be read, or was removed
 
 
 @contextmanager
@@ -315,7 +315,7 @@ def _mode(directory: int, name: str, default: int, *, replace: bool) -> int:
     if stat.S_ISREG(found.st_mode):
         return stat.S_IMODE(found.st_mode)
     if not replace:
-        raise ValueError("what is there is not a regular file")
+        raise ValueError("it is not a regular file")
     return default
 
 
@@ -326,7 +326,7 @@ def _remove(directory: int, name: str) -> None:
 
 def _safe_part(part: str) -> str:
     if part in ("", ".", "..") or "/" in part or "\0" in part:
-        raise ValueError("its path leads elsewhere")
+        raise ValueError("its path contains a link")
     return part
 
 

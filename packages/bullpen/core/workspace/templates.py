@@ -1,6 +1,6 @@
 """Create and refresh an agent's directory from the shipped templates, keeping the user's text.
 
-The hash of each file that was written is recorded: a file with another one is the user's.
+The hash of each written file is recorded. A file with another hash was changed by the user.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ log = logging.getLogger(__name__)
 TEMPLATES_DIRECTORY = Path(__file__).resolve().parent / "shipped"
 MANIFEST = Path(".bullpen", "templates.json")
 CREATED_MARKER = Path(".bullpen", "made_by_bullpen")
-"""Marks a directory that Bullpen created, and may therefore delete."""
+"""Marks a directory that Bullpen created and can therefore delete."""
 SKILLS_LINK = Path(".claude", "skills")
 PROTOCOL_BEGIN = "<!-- bullpen: the protocol."
 PROTOCOL_END = "<!-- bullpen: end of the protocol -->"
 PROTOCOL_FILE = "AGENTS.md"
 MAX_TEMPLATE_BYTES = 1 << 20
-"""A larger file is not from Bullpen."""
+"""A larger file is not a template."""
 TEMPLATE_MODE = 0o644
 MAX_AGENTS_FILE_CHARS = 100_000
-"""Characters of an agent's file that its prompt contains."""
+"""The most characters of a file in a prompt."""
 
 
 def write_templates(home: Path) -> list[str]:
@@ -80,7 +80,7 @@ def protocol_template() -> str:
 
 
 def split_protocol(text: str) -> tuple[str, str, str]:
-    """An AGENTS.md in three: before Bullpen's part, that part, and after it."""
+    """The three parts of an AGENTS.md: before Bullpen's part, that part, and after it."""
     start = text.find(PROTOCOL_BEGIN)
     end = text.find(PROTOCOL_END, start)
     if start < 0 or end < 0:
@@ -101,7 +101,7 @@ def _update_files(home: Path) -> list[str]:
         if new is not None:
             _write(home, name, new)
             written.append(name)
-        # Also a file that was written by a process that died before it could record that.
+        # This includes a file whose hash was not recorded because the process was killed.
         if new is not None or there == text:
             known[name] = _hash(text)
     if known != before and not _leads_outside(home, str(MANIFEST)):
@@ -110,14 +110,14 @@ def _update_files(home: Path) -> list[str]:
 
 
 def _leads_outside(home: Path, name: str) -> bool:
-    """Whether a parent of the file is a link, which could lead out of the directory."""
+    """Whether a parent of the file is a link, which could point outside of the directory."""
     return any((home / each).is_symlink() for each in Path(name).parents[:-1])
 
 
 def _updated_text(name: str, text: str, there: str | None, known: str | None) -> str | None:
     """The new text of a file; None if it stays as it is."""
     if there is None:
-        # A file that was written before and is gone was removed on purpose.
+        # A file that was written before and does not exist was removed on purpose.
         return text if known is None else None
     if _hash(there) == known:
         return text
@@ -172,7 +172,7 @@ class UserInstructions:
 
 
 def read_user_instructions(settings: Settings, agent: str) -> UserInstructions:
-    """The user's part of AGENTS.md; empty if there is no readable file."""
+    """The user's part of AGENTS.md; empty if the file cannot be read."""
     path = settings.workspace / agent / PROTOCOL_FILE
     try:
         found = read_inside(settings.workspace, (agent, PROTOCOL_FILE))
@@ -191,8 +191,8 @@ def write_user_instructions(settings: Settings, agent: str, text: str) -> None:
     whole = "\n\n".join(each.strip() for each in (kept, before, after) if each.strip()) + "\n"
     if len(whole) > MAX_AGENTS_FILE_CHARS:
         raise TextTooLong(
-            f"AGENTS.md would have {len(whole)} characters, and {MAX_AGENTS_FILE_CHARS} are read",
-            hint="Shorten it, or put parts of it into files that it names.",
+            f"AGENTS.md would have {len(whole)} characters; the limit is {MAX_AGENTS_FILE_CHARS}",
+            hint="Shorten it, or move parts of it into other files and name them.",
         )
     write_inside(settings.workspace, (agent, PROTOCOL_FILE), whole)
 
@@ -209,11 +209,11 @@ def _current_protocol(settings: Settings, agent: str) -> str:
 
 
 def prepare_directory(settings: Settings, agent: str) -> bool:
-    """Write the templates to an agent's directory; false if none was written, or it failed."""
+    """Write the templates to an agent's directory; false if none was written, or on an error."""
     home = settings.workspace / agent
     try:
         return bool(write_templates(home))
     except (OSError, InTheWay) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        log.warning("the directory of %s cannot be put in order: %s", agent, reason)
+        log.warning("cannot write templates to the directory of @%s: %s", agent, reason)
         return False

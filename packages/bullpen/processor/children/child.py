@@ -27,7 +27,7 @@ from bullpen.processor.children import fork_server
 CHUNK = 1 << 16
 
 POLL_SECONDS = 3600.0
-"""The longest wait of one poll(), which cannot wait for a month."""
+"""The longest wait of one poll(); its argument is limited."""
 
 PIPE = 1 << 20
 
@@ -44,13 +44,13 @@ class ExitReason(StrEnum):
     NOT_STARTED = "not started"
     NO_DIRECTORY = "no directory"
     NO_USER = "no user"
-    """It could not become its user, or that user cannot read what it needs."""
+    """It could not become its user, or that user cannot read the required paths."""
     LOST = "lost"
     """Its reaper is gone, and its exit code is unknown."""
 
 
 class Limit(StrEnum):
-    """Which time limit a child broke."""
+    """The time limit that a child exceeded."""
 
     IDLE = "idle"
     TOTAL = "total"
@@ -62,30 +62,30 @@ class ChildExit:
 
     reason: ExitReason
     code: int = 0
-    """The exit code, minus a signal's number, or the errno of what could not be started."""
+    """The exit code, the negative number of a signal, or the errno of a failed start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildUser:
-    """The unix user that a child becomes before it is the program."""
+    """The Unix user that a child becomes before it executes the program."""
 
     uid: int
     gid: int
     groups: tuple[int, ...]
     needs: tuple[str, ...]
-    """Paths that this user must be able to read, or the child does not start."""
+    """Paths that this user must be able to read; otherwise the child does not start."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How many seconds a child may be silent, and take in all."""
+    """How many seconds a child may be silent, and may run in total."""
 
     idle: float
     total: float
 
 
 class Stop:
-    """Stops a run: set by any thread, watched by the thread of the run."""
+    """Stops a run; set by any thread and watched by the thread of the run."""
 
     def __init__(self) -> None:
         self._read_end, self._write_end = os.pipe()
@@ -106,7 +106,7 @@ class Stop:
 
     def wait(self, seconds: float) -> bool:
         """Wait up to this long; true if the run is stopped."""
-        # Unlike select(), poll() takes a file descriptor of any number.
+        # Unlike select(), poll() accepts file descriptors of any number.
         poll = select.poll()
         poll.register(self, select.POLLIN)
         return bool(poll.poll(math.ceil(max(0.0, seconds) * 1000)))
@@ -122,7 +122,7 @@ class Stop:
 
 
 class Launcher:
-    """Starts children by the fork server, which it starts when needed and restarts when gone."""
+    """Starts children with the fork server, which it starts or restarts when needed."""
 
     def __init__(self, pause: float = PAUSE_SECONDS) -> None:
         self._pause = pause
@@ -142,8 +142,8 @@ class Launcher:
     ) -> Child:
         """Start a program in this directory, with this text as its input.
 
-        `wrappers` is how many processes, each the parent of the next, stand above the program
-        that is asked to end. `user` is whom the program runs as, if not as this process.
+        `wrappers` is the number of processes between the reaper and the program, each the parent of
+        the next. `user` is the user of the program, if it is not that of this process.
         """
         request = {
             "argv": list(argv),
@@ -166,8 +166,8 @@ class Launcher:
                 theirs.callback(os.close, begin)
                 pipes.append((end, begin))
             (out, out_w), (err, err_w) = pipes
-            with contextlib.suppress(OSError):  # a user's pipes have a common limit
-                # claude ends without waiting until its output is read.
+            with contextlib.suppress(OSError):  # all pipes of a user have a common limit
+                # claude exits without waiting until its output is read.
                 fcntl.fcntl(out_w, fcntl.F_SETPIPE_SZ, PIPE)
             self._send([asked.fileno(), read.fileno(), out_w, err_w, reaper_end.fileno()])
             ours.pop_all()
@@ -182,7 +182,7 @@ class Launcher:
         with self._lock:
             try:
                 self._ask(fds)
-            except ConnectionError:  # it is gone: start a new one
+            except ConnectionError:  # it has ended: start a new one
                 self._close()
                 self._ask(fds)
 
@@ -232,14 +232,14 @@ class Child:
             self._poll.register(each, select.POLLIN)
         self.end: ChildExit | None = None
         self.timeout: Limit | None = None
-        """The limit that it broke."""
+        """The limit that it exceeded."""
         self.stopped = False
         """Whether it was stopped before it ended."""
 
     def output(self, stop: Stop, limits: Limits) -> Iterator[tuple[bool, bytes]]:
         """Yield its output until it ends: whether it is standard error, and the bytes.
 
-        It is stopped when `stop` is set or a limit is broken.
+        It is stopped when `stop` is set or a limit is exceeded.
         """
         began = read_at = time.monotonic()
         self._poll.register(stop, select.POLLIN)
@@ -266,7 +266,7 @@ class Child:
         yield from self._rest()
 
     def close(self) -> None:
-        """Close its files; its reaper ends what still runs."""
+        """Close its files; its reaper ends the remaining processes."""
         self._control.close()
         os.close(self._out)
         os.close(self._err)
@@ -282,15 +282,15 @@ class Child:
         now = time.monotonic()
         if now - began >= limits.total:
             self.timeout = Limit.TOTAL
-        # Output that is ready to be read was not late, though this thread may have been.
+        # Output that is ready was written in time, even if this thread reads it late.
         elif quiet and now - read_at >= limits.idle:
             self.timeout = Limit.IDLE
         if self.timeout:
             self._send_order(fork_server.STOP)
 
     def _rest(self) -> Iterator[tuple[bool, bytes]]:
-        # All of it is in the pipes by now. Their end comes only when every process that inherited
-        # them closes them, which may be a service that runs for years.
+        # All output is in the pipes by now. They end only when every process that inherited them
+        # closes them, and such a process may run for years.
         for each in self._open:
             (left,) = struct.unpack("i", fcntl.ioctl(each, termios.FIONREAD, bytes(4)))
             while left > 0 and (data := os.read(each, left)):

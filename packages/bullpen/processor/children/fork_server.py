@@ -1,18 +1,18 @@
 """The fork server: a small process that forks a reaper for each run.
 
-It is a program with the standard library alone, so that fifty reapers share its memory and one
-starts in a millisecond. A reaper starts the run's child. It is the subreaper of all descendants, in
-whatever session or group, and ends them when the child ends, on an order, or when the processor is
-gone, which closes its socket. Linux only.
+It uses only the standard library, so that fifty reapers share its memory and one starts in a
+millisecond. A reaper starts the child of a run. It is the subreaper of all descendants, in any
+session or group. It ends them when the child ends, on an order, or when its socket is closed
+because the processor has ended. Linux only.
 
 A request is five file descriptors: the request as JSON, the child's standard input, output and
 error, and the reaper's socket. The reaper answers with one line of JSON: `{"exit": 0}` (or minus
-the number of the signal) once nothing of the run is left, `{"error": 2}` (the errno) if the program
-could not be started, `{"directory": 2}` if its directory could not be entered, or `{"user": 1}` if
-it could not become its user, or that user may not read what it needs.
+the number of the signal) once all processes of the run have ended, `{"error": 2}` (the errno) if
+the program could not be started, `{"directory": 2}` if its directory could not be entered, or
+`{"user": 1}` if it could not become its user, or that user cannot read a required path.
 
-A child of another user gives up root before it becomes the program; its reaper stays root, and ends
-what belongs to that user.
+A child of another user gives up root before it executes the program. Its reaper stays root to end
+the processes of that user.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _prctl = ctypes.CDLL(None, use_errno=True).prctl
 
 
 def main(fd: int) -> None:
-    """Fork a reaper for each request, until the processor is gone."""
+    """Fork a reaper for each request, until the processor has ended."""
     requests = socket.socket(fileno=fd)
     _prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -75,11 +75,11 @@ def main(fd: int) -> None:
 
 def _fork_reaper(requests: socket.socket, fds: list[int], reapers: set[int]) -> None:
     for each in fds:
-        # Received descriptors would be open in the child as well, the reaper's socket included.
+        # Otherwise the child would inherit the descriptors, including the reaper's socket.
         os.set_inheritable(each, False)
     parent = os.getpid()
     try:
-        # Fewer arrive if this process can open no more.
+        # Fewer arrive if this process has too many open files.
         pid = os.fork() if len(fds) == FDS else None
     except OSError as error:
         pid = None
@@ -98,13 +98,13 @@ def _reap(reapers: set[int]) -> None:
     with contextlib.suppress(ChildProcessError):
         while (ended := os.waitpid(-1, os.WNOHANG))[0]:
             reapers.discard(ended[0])
-    # Children of a killed reaper are now this process's; theirs are once they are dead.
+    # Children of a killed reaper belong to this process now; theirs will when they are dead.
     for pid in _children() - reapers:
         _kill(pid)
 
 
 def _be_reaper(fds: list[int], parent: int) -> NoReturn:
-    """Be the reaper of one child, to the end of the process."""
+    """Act as the reaper of one child until the process ends."""
     status = 1
     try:
         os.setsid()
@@ -161,7 +161,7 @@ def _watch(
 
 
 def _interrupt(child: int, wrappers: int) -> None:
-    """Ask the program to end, which may be below processes that would not pass it on."""
+    """Send SIGINT to the program, which may be below processes that would not forward it."""
     pid = child
     for _ in range(wrappers):
         below = _children(pid)
@@ -189,7 +189,7 @@ def _start(request: dict[str, object], fds: list[int], control: socket.socket) -
 
 
 def _exec_child(request: dict[str, object], fds: list[int], failing: int, reaper: int) -> NoReturn:
-    """Become the program of the child."""
+    """Execute the program of the child."""
     argv, environ, user = request["argv"], request["environ"], request["user"]
     assert isinstance(argv, list)
     assert isinstance(environ, dict)
@@ -199,7 +199,7 @@ def _exec_child(request: dict[str, object], fds: list[int], failing: int, reaper
         if user is not None:
             assert isinstance(user, dict)
             _become(user, fds)
-        # After that, for a change of the user resets it.
+        # Afterwards, because a change of the user resets it.
         _prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
         if os.getppid() != reaper:
             os._exit(127)
@@ -221,7 +221,7 @@ def _exec_child(request: dict[str, object], fds: list[int], failing: int, reaper
 
 
 def _become(user: dict[str, object], fds: list[int]) -> None:
-    """Become another user for good, without any right of root's."""
+    """Become another user permanently, without any right of root."""
     uid, gid, groups, needs = user["uid"], user["gid"], user["groups"], user["needs"]
     assert isinstance(uid, int)
     assert isinstance(gid, int)
@@ -239,7 +239,7 @@ def _become(user: dict[str, object], fds: list[int]) -> None:
         os.setuid(0)
         raise OSError(errno.EINVAL, "root was not given up")
     if not all(os.access(each, os.R_OK) for each in needs):
-        raise PermissionError(errno.EACCES, "it cannot read what it needs")
+        raise PermissionError(errno.EACCES, "it cannot read a required path")
 
 
 def _wait(child: int) -> int | None:
@@ -253,7 +253,7 @@ def _wait(child: int) -> int | None:
 
 
 def _kill_descendants() -> None:
-    """Kill every descendant; a process that loses its parent becomes a child of this one."""
+    """Kill every descendant; a process without a parent becomes a child of this one."""
     while True:
         try:
             while os.waitpid(-1, os.WNOHANG)[0]:
@@ -262,7 +262,7 @@ def _kill_descendants() -> None:
             if sum(map(_kill, children)):
                 os.waitpid(-1, 0)
             elif children:
-                return  # they changed their user, and cannot be killed
+                return  # they changed their user and cannot be killed
             else:
                 time.sleep(SWEEP_SECONDS)
         except ChildProcessError:
@@ -283,7 +283,7 @@ def _children(pid: int | None = None) -> set[int]:
     """The living children of a process, or of this one."""
     of = os.getpid() if pid is None else pid
     try:
-        # Microseconds: a process that forks and exits over and over is not quicker.
+        # This takes microseconds: a process that forks and exits repeatedly is not faster.
         children = pathlib.Path(f"/proc/{of}/task/{of}/children").read_text().split()
     except FileNotFoundError:  # a kernel without it
         names = (each.name for each in pathlib.Path("/proc").iterdir())
@@ -311,7 +311,7 @@ def _signal_pipe(*numbers: signal.Signals) -> int:
 
 
 def _ready(first: int, second: int, seconds: float | None = None) -> list[int]:
-    # Unlike select(), poll() takes a descriptor of any number.
+    # Unlike select(), poll() accepts descriptors of any number.
     poll = select.poll()
     for each in (first, second):
         poll.register(each, select.POLLIN)

@@ -1,4 +1,4 @@
-"""The sandbox of a run: what of this machine its program sees.
+"""The sandbox of a run: the part of this machine that its program sees.
 
 With bubblewrap a run has a mount namespace and a process namespace of its own. It sees the system
 and what is on its PATH read-only, its agent's directories, the files that were sent to it, and its
@@ -19,31 +19,31 @@ SYSTEM = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"),
     *("/etc", "/opt", "/nix", "/gnu/store"),
 )
-"""Directories that every program needs, which hold nothing of a user's."""
+"""Directories that every program needs, without files of users."""
 CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS")
 
 
 class SandboxError(Exception):
-    """A sandbox that cannot be set up: the run does not start."""
+    """The sandbox cannot be set up, and the run does not start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivateDirectory:
-    """A directory of a program's own, of which each sandboxed agent has its own copy."""
+    """A program's private directory, of which each sandboxed agent has its own copy."""
 
     place: Path
     """Where the program looks for it."""
     source: Path
-    """What it finds there."""
+    """The agent's copy, which is mounted there."""
     login: tuple[Path, ...]
-    """The user's own files that it may change."""
+    """The user's files that it may change."""
     settings: tuple[Path, ...]
-    """The user's own files that it may read."""
+    """The user's files that it may read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """What of the machine a run sees besides the system."""
+    """The directories that a run sees in addition to the system."""
 
     directory: Path
     """Its working directory."""
@@ -51,11 +51,11 @@ class View:
     readable: tuple[Path, ...]
     private: tuple[PrivateDirectory, ...]
     hidden: tuple[Path, ...]
-    """What no directory that it sees may contain: the user's home, and Bullpen's."""
+    """Directories that no visible directory may contain: the user's home, and Bullpen's."""
 
 
 def bubblewrap(argv: Sequence[str], environ: Mapping[str, str], view: View) -> list[str]:
-    """The command that runs this one in a sandbox; raises SandboxError if it cannot work here."""
+    """The command that runs another one in a sandbox; raises SandboxError if that cannot work."""
     if problem := BUBBLEWRAP.problem():
         raise SandboxError(problem)
     _check(view)
@@ -85,12 +85,12 @@ def bubblewrap(argv: Sequence[str], environ: Mapping[str, str], view: View) -> l
 
 
 def _check(view: View) -> None:
-    """Refuse what would show the hidden directories after all."""
+    """Raise SandboxError if a visible directory contains a hidden one."""
     for seen in (*view.writable, *view.readable):
         if any(each.is_relative_to(seen.resolve()) for each in map(Path.resolve, view.hidden)):
-            raise SandboxError(f"{seen} contains what the sandbox hides")
+            raise SandboxError(f"{seen} contains a directory that the sandbox hides")
     if Path("/") in map(Path.resolve, view.hidden):
-        raise SandboxError("the user's home is the root of the file system")
+        raise SandboxError("the home of the user is the root of the file system")
 
 
 def _system() -> Iterator[str]:
@@ -99,19 +99,19 @@ def _system() -> Iterator[str]:
             yield from ("--symlink", os.readlink(each), each)  # noqa: PTH115
         elif os.path.isdir(each):  # noqa: PTH112
             yield from ("--ro-bind", each, each)
-    # The addresses of name servers are often elsewhere.
+    # resolv.conf is often a link to another directory.
     names = os.path.realpath("/etc/resolv.conf")
     if not names.startswith("/etc/"):
         yield from ("--ro-bind-try", names, names)
 
 
 def _programs(environ: Mapping[str, str], program: str, hidden: Sequence[Path]) -> Iterator[Path]:
-    """The directories on the PATH, and where the program itself lies behind its links."""
+    """The directories on the PATH, and the directory of the program after resolving links."""
     for each in environ.get("PATH", "").split(os.pathsep):
         path = Path(each)
         if not path.is_absolute() or not path.is_dir() or _is_system(path):
             continue
-        # A PATH may name anything; what has the home in it stays hidden.
+        # A directory on the PATH that contains a home stays hidden.
         if not any(one.resolve().is_relative_to(path.resolve()) for one in hidden):
             yield path
     real = Path(program).resolve()
@@ -141,4 +141,4 @@ def _mount_private(directory: PrivateDirectory) -> Iterator[str]:
             if path.is_file():
                 yield from (option, str(path), str(directory.place / path.name))
             elif mounted.is_file() and mounted.stat().st_size == 0:
-                mounted.unlink()  # the place of a file that was there once
+                mounted.unlink()  # left from a mounted file that was removed

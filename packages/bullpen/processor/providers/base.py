@@ -1,4 +1,4 @@
-"""What a provider is: the protocol, what a run is given, and what it returns."""
+"""The protocol of providers, the request of a run, and its result."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from bullpen.core.roster.sessions import Session
 from bullpen.processor.children.child import ChildExit, Stop
 
 ReportProgress = Callable[[str], None]
-"""Shows what the run is doing."""
+"""Reports the progress of a run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    """What an agent answers in one run, and with what."""
+    """The input of one run."""
 
     agent: Agent
     texts: tuple[str, ...]
@@ -36,8 +36,10 @@ class RunRequest:
     custom: CustomProvider | None = None
     files: tuple[Path, ...] = ()
     """The files that were sent with the messages."""
+    heartbeat: bool = False
+    """Whether this is a heartbeat, to which `HEARTBEAT_OK` is a silent answer."""
     run: str = ""
-    """The run's token; empty if it is not of a claim, so that its commands are refused."""
+    """The token of the run; empty if it has no claim, so that its commands are refused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,27 +59,27 @@ class Provider(Protocol):
     def run(
         self, request: RunRequest, stop: Stop, report: ReportProgress
     ) -> Reply | Failure | None:
-        """Answer the request; None if `stop` was set before there was an answer."""
+        """Answer the request; None if `stop` was set before the answer."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramDirectory:
-    """A directory of a program's own, with its login, its settings and its sessions."""
+    """A program's private directory with its login, settings and sessions."""
 
     variable: str
     """The variable that names another directory."""
     default: str
     """Its path below the user's home without that variable."""
     below: str = ""
-    """Its path below what the variable, or else the default, names."""
+    """Its path below the directory of the variable, or below the default."""
     login: tuple[str, ...] = ()
     """The files that the program changes itself when it renews its login."""
     settings: tuple[str, ...] = ()
     """The files that it only reads."""
 
     def path(self, environ: Mapping[str, str]) -> Path:
-        """Where it is for a program with this environment."""
+        """Its path for a program with this environment."""
         home = Path(environ.get("HOME") or Path.home())
         return Path(environ.get(self.variable) or home / self.default, self.below)
 
@@ -90,16 +92,16 @@ class CliCommand:
     environ: dict[str, str]
     stdin: str
     hidden_env: tuple[str, ...] = ()
-    """Variables of the program that this run does not get: they would sign it in otherwise."""
+    """Variables that this run does not get because they contain another login."""
     directories: tuple[ProgramDirectory, ...] = ()
-    """The directories of the program's own."""
+    """The private directories of the program."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """Files by name, which are in the first of these directories while the run lasts."""
+    """Files by name; they exist in the first of these directories during the run."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionGone:
-    """The session of the request does not exist any more."""
+    """The session of the request no longer exists."""
 
     why: str
 
@@ -117,15 +119,15 @@ class OutputReader(Protocol):
 
 
 class CliAdapter(Protocol):
-    """How one command line is started and read."""
+    """How a command line is started, and its output read."""
 
     @property
     def env_patterns(self) -> tuple[str, ...]:
-        """The variables that it gets besides the common ones; `X_*` is all with this prefix."""
+        """The variables that it gets in addition to the common ones; `X_*` matches a prefix."""
         ...
 
     def command(self, request: RunRequest, system_file: Path) -> CliCommand:
-        """The command for this request; the file holds the system prompt."""
+        """The command for this request; the file contains the system prompt."""
         ...
 
     def reader(self, request: RunRequest) -> OutputReader:

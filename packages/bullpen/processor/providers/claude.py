@@ -38,7 +38,7 @@ DIRECTORY = ProgramDirectory(
 )
 SESSION_GONE = "No conversation found"
 RETRIES = "1"
-"""How often claude retries within a run; after that the queue does."""
+"""How often claude retries within a run; after that the queue retries."""
 
 _SKILLS = "Bash(bullpen history:*),Bash(bullpen response send:*),Bash(bullpen schedule:*)"
 
@@ -62,7 +62,7 @@ class Claude:
         self._clock = clock
 
     def command(self, request: RunRequest, system_file: Path) -> CliCommand:
-        """The command; a new session gets an id from here, an old one is resumed by its id."""
+        """The command; a new session gets its id here, and an old one is resumed by its id."""
         argv = ["claude", "-p", "--output-format", "stream-json", "--verbose"]
         # Files in the working directory must not run commands, nor send the key elsewhere.
         argv += ["--setting-sources", "user"]
@@ -76,7 +76,7 @@ class Claude:
         if request.directory != request.home:
             argv += ["--add-dir", str(request.home)]
         argv += _PERMISSIONS[request.agent.permission]
-        # claude takes a first word with a slash for one of its commands.
+        # claude interprets a first word with a slash as one of its commands.
         stdin = f"\n{request.prompt}" if request.prompt.startswith("/") else request.prompt
         return CliCommand(
             tuple(argv),
@@ -93,7 +93,7 @@ class Claude:
     def _environment(self, request: RunRequest) -> dict[str, str]:
         environ = {
             "CLAUDE_CODE_MAX_RETRIES": RETRIES,
-            # A message must not make it read files, as `@path` would.
+            # A message must not make it read files, for example with `@path`.
             "CLAUDE_CODE_DISABLE_ATTACHMENTS": "1",
         }
         if request.agent.permission is Permission.FULL and os.geteuid() == 0:
@@ -109,7 +109,7 @@ class Claude:
         return environ
 
     def _hidden_env(self, request: RunRequest) -> tuple[str, ...]:
-        """The credentials and addresses that would win over those of this run."""
+        """The credentials and addresses that would override those of this run."""
         if request.custom is not None:
             return ("ANTHROPIC_*", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_USE_*")
         if self._settings.anthropic_oauth_token or self._settings.anthropic_api_key:
@@ -144,7 +144,7 @@ class ClaudeReader:
                 self._model = event["model"].text or self._model
             case "system", "api_retry":
                 self._wait = retry_after_ms(event["retry_delay_ms"].number / 1000)
-                return f"waits: {event['error'].text or 'an error'} ({self._wait or 0} ms)"
+                return f"retrying after {event['error'].text or 'an error'} ({self._wait or 0} ms)"
             case "rate_limit_event", _:
                 self._limited(event["rate_limit_info"])
             case "result", _:
@@ -152,7 +152,7 @@ class ClaudeReader:
         return None
 
     def close(self, end: ChildExit, errors: str) -> Reply | Failure | SessionGone:
-        """Success is the result's own flag together with the exit code, never its label."""
+        """Success is decided by the flag of the result and the exit code, never by its label."""
         result = self._result
         if not result.exists:
             return self._without_result(end, errors)
@@ -168,7 +168,7 @@ class ClaudeReader:
         if event["error"].text:
             self._error = event["error"].text
             return None
-        # What a sub-agent says is not the agent's answer.
+        # The output of a sub-agent is not part of the agent's answer.
         own = not event["parent_tool_use_id"].text
         shown = []
         for block in event["message"]["content"].elements:

@@ -36,7 +36,7 @@ HOME_DIGEST_CHARS = 8
 CUSTOM_KEY = "BULLPEN_CUSTOM_KEY"
 _STATUS = re.compile(r"\b(?:status|HTTP)[ :]*(\d{3})\b|\b(\d{3}) [A-Z][a-z]+")
 _NO_PROFILES = re.compile(r"config profile .{0,100}not found")
-OLD_CODEX = "this codex is too old: it reads no profile from a file of its own. Update codex"
+OLD_CODEX = "this version of codex is too old: it cannot read a profile from a file. Update codex"
 _GONE = re.compile(r"no rollout found|thread.{0,60}not found|no (saved )?session", re.IGNORECASE)
 
 _PERMISSIONS = {
@@ -68,7 +68,7 @@ class Codex:
             argv += ["-c", f"{key}={_toml(value)}"]
         if request.session is not None:
             argv += ["resume", request.session.id]
-        # Its tools must not see the keys of the other service either.
+        # Its tools must not see the keys of the other service.
         hidden = ("OPENAI_*", "CODEX_API_KEY") if request.custom is not None else ()
         return CliCommand(
             (*argv, "-"),
@@ -84,7 +84,7 @@ class Codex:
         return CodexReader(request)
 
     def _profile(self, request: RunRequest) -> str:
-        """The profile of this agent; agents of other homes have others."""
+        """The profile of this agent; other homes use other names."""
         home = str(self._settings.home.absolute()).encode(errors="surrogateescape")
         digest = hashlib.sha256(home).hexdigest()[:HOME_DIGEST_CHARS]
         return f"bullpen-{digest}-{request.agent.id}"
@@ -92,9 +92,9 @@ class Codex:
     def _config(self, request: RunRequest) -> list[tuple[str, object]]:
         config: list[tuple[str, object]] = [
             ("project_doc_max_bytes", 0),
-            # /etc/profile would replace the PATH, and the skills would not find their command.
+            # /etc/profile would replace the PATH, and skills would not find `bullpen`.
             ("allow_login_shell", False),
-            # Without this it would wait for the network, and report nothing.
+            # Without this, codex would wait for the network without reporting it.
             ("features.unbounded_connection_retries", False),
         ]
         if request.custom is not None:
@@ -124,7 +124,7 @@ class Codex:
 
 
 def _stdin(request: RunRequest) -> str:
-    """The messages; before them the system prompt, if its thread does not have it yet."""
+    """The messages, preceded by the system prompt if the thread does not have it yet."""
     known = request.session is not None and request.session.told == instructions_hash(
         request.system
     )
@@ -134,12 +134,12 @@ def _stdin(request: RunRequest) -> str:
 
 
 def _toml(value: object) -> str:
-    # TOML is like JSON here, but knows no surrogate pairs and no bare DEL.
+    # TOML strings are like JSON strings, but without surrogate pairs and unescaped DEL.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def instructions_hash(system: str) -> str:
-    """A short hash of the system prompt that a thread was given."""
+    """A short hash of the system prompt of a thread."""
     return hashlib.sha256(system.encode(errors="replace")).hexdigest()[:16]
 
 
@@ -174,20 +174,22 @@ class CodexReader:
             case "turn.completed":
                 self._used = event["usage"]
             case "turn.failed":
-                self._error = event["error"]["message"].text or self._error or "the turn failed"
+                self._error = (
+                    event["error"]["message"].text or self._error or "codex reported an error"
+                )
             case "error":
                 self._error = event["message"].text or self._error
         return None
 
     def close(self, end: ChildExit, errors: str) -> Reply | Failure | SessionGone:
-        """A completed turn with exit code 0 is a success."""
+        """Success is a completed turn and exit code 0."""
         if self._used.exists and end.code == 0:
             asked = self._request.session
-            # An id that codex does not know starts a new thread, without an error.
+            # For an unknown id, codex starts a new thread without an error.
             lost = asked is not None and self._thread not in ("", asked.id)
             session, usage = self._account(None if lost else asked)
             text = "\n\n".join(self._blocks)
-            why = "a new thread was begun" if lost else None
+            why = "codex started a new thread" if lost else None
             return Reply(text=text, session=session, usage=usage, session_lost=why)
         if self._request.session is not None and not self._thread and _GONE.search(errors):
             return SessionGone(errors.strip()[-500:])
@@ -210,7 +212,7 @@ class CodexReader:
         return Failure(kind=kind, error=error, retry_after=after)
 
     def _account(self, old: Session | None) -> tuple[Session | None, Usage]:
-        """codex counts tokens of the whole thread: those of the run are the difference."""
+        """codex counts the tokens of the whole thread; those of the run are the difference."""
         now = (int(self._used["input_tokens"].number), int(self._used["output_tokens"].number))
         before = (0, 0) if old is None else (old.input_tokens, old.output_tokens)
         if now[0] < before[0] or now[1] < before[1]:

@@ -49,7 +49,7 @@ from bullpen.processor.providers.sandboxed import (
 )
 
 MAX_OUTPUT_BYTES = 8 << 20
-"""More of a run's output goes to a file."""
+"""More output of a run is written to a file."""
 
 MAX_STDERR_BYTES = 64 << 10
 
@@ -58,7 +58,7 @@ COMMON = (
     *("XDG_*", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "SYSTEMROOT"),
     *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"),
 )
-"""Passed to every run; no secret of Bullpen is among them."""
+"""Variables that every run gets; none contains a secret of Bullpen."""
 
 
 class CliProvider:
@@ -79,19 +79,19 @@ class CliProvider:
 
     @property
     def _environ(self) -> Mapping[str, str]:
-        """The processor's environment, with the PATH that is recorded now."""
+        """The environment of the processor with the PATH that is recorded now."""
         return run_environment(self._settings, os.environ) if self._given is None else self._given
 
     def run(
         self, request: RunRequest, stop: Stop, report: ReportProgress
     ) -> Reply | Failure | None:
-        """Run it; if the session is gone, run it again with a new one."""
+        """Run the program; if the session no longer exists, run it again with a new one."""
         result = self._run_once(request, stop, report)
         if not isinstance(result, SessionGone):
             return result
         again = self._run_once(replace(request, session=None), stop, report)
         if isinstance(again, SessionGone):
-            return Failure(kind=ErrorKind.RETRYABLE, error=f"no session can be begun: {again.why}")
+            return Failure(kind=ErrorKind.RETRYABLE, error=f"cannot start a session: {again.why}")
         return replace(again, session_lost=result.why) if isinstance(again, Reply) else again
 
     def _run_once(
@@ -109,7 +109,7 @@ class CliProvider:
         except SandboxError as error:
             return Failure(kind=ErrorKind.SETUP, error=setup_error(request, str(error)))
         except (OSError, InTheWay) as error:  # too many open files, or a full disk
-            return Failure(kind=ErrorKind.RETRYABLE, error=f"the run cannot be started: {error}")
+            return Failure(kind=ErrorKind.RETRYABLE, error=f"cannot start the run: {error}")
         with LineBuffer(
             MAX_OUTPUT_BYTES, self._home / "logs" / f"output_{request.agent.id}.log"
         ) as lines:
@@ -176,7 +176,7 @@ class CliProvider:
         return path
 
     def _database(self) -> dict[str, str]:
-        """Where commands of skills find the queue; a URL with a password is not passed on."""
+        """The database URL for the commands of skills; one with a password is not passed on."""
         url = self._settings.database_url
         secret = bool(url) and make_url(url).password is not None
         return {} if secret or not url else {"BULLPEN_DATABASE_URL": url}
@@ -196,24 +196,25 @@ class CliProvider:
             case ExitReason.NO_USER:
                 return no_user_failure(request, child.end)
             case ExitReason.LOST:
-                # Whatever it printed: nothing says that it ended well.
+                # Its output does not prove that it succeeded.
                 return Failure(
-                    kind=ErrorKind.RETRYABLE, error=f"{program} was lost with its keeper"
+                    kind=ErrorKind.RETRYABLE,
+                    error=f"{program} ended because its parent process was killed",
                 )
         return collector.result(child.end)
 
     def _timed_out(self, limit: Limit) -> Failure:
         settings = self._settings
         if limit is Limit.IDLE:
-            text = f"it said nothing for {settings.idle_seconds} s and was ended"
+            text = f"no output for {settings.idle_seconds} s; the run was stopped"
         else:
-            text = f"it took longer than {settings.run_seconds} s and was ended"
+            text = f"the run took longer than {settings.run_seconds} s and was stopped"
         return Failure(kind=ErrorKind.RETRYABLE, error=text)
 
 
 @contextlib.contextmanager
 def _written(place: Root, files: Mapping[str, str]) -> Iterator[None]:
-    """Files that only their owner reads, for as long as the run lasts."""
+    """Files that exist during the run, readable only by their owner."""
     if not place.parts:
         place.anchor.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
@@ -238,7 +239,7 @@ class OutputCollector:
     def feed_lines(self, lines: list[str]) -> None:
         """Add lines of its output."""
         for line in lines:
-            # The reader keeps what it returns.
+            # The reader keeps the text that it returns.
             if self._characters > MAX_OUTPUT_BYTES:
                 return
             shown = self._reader.line(line)
@@ -260,20 +261,20 @@ class OutputCollector:
         if self._characters > MAX_OUTPUT_BYTES:
             return Failure(
                 kind=ErrorKind.PERMANENT,
-                error=f"it said over {MAX_OUTPUT_BYTES} characters in one run",
+                error=f"the answer exceeds {MAX_OUTPUT_BYTES} characters",
             )
         result = self._reader.close(end, self.errors)
         if isinstance(result, Reply) and not result.text.strip():
             return Failure(
-                kind=ErrorKind.RETRYABLE, error="it answered nothing at all", usage=result.usage
+                kind=ErrorKind.RETRYABLE, error="the answer is empty", usage=result.usage
             )
         return result
 
 
 class LineBuffer:
-    """Splits output into lines of UTF-8; all of it goes to a file too once it is over a limit.
+    """Splits output into lines of UTF-8; above a limit, all of it is written to a file as well.
 
-    A single line that is longer than the limit is in the file alone.
+    A single line that is longer than the limit is only in the file.
     """
 
     def __init__(self, max_bytes: int, overflow: Path) -> None:
@@ -301,7 +302,7 @@ class LineBuffer:
         """A note that the output was too long; None if it was not."""
         if self._total <= self._max_bytes:
             return None
-        return f"its output was over {self._max_bytes} bytes; the rest is in {self._path}"
+        return f"the output exceeds {self._max_bytes} bytes; all of it is in {self._path}"
 
     def feed(self, data: bytes) -> list[str]:
         """Add bytes; returns the lines that are complete now."""
@@ -330,7 +331,7 @@ class LineBuffer:
             self._parts.clear()
 
     def _spill(self, data: bytes) -> None:
-        # A full disk is no reason to lose the run.
+        # The run continues if the disk is full.
         with contextlib.suppress(OSError):
             if self._file is None:
                 self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -348,12 +349,12 @@ def child_environment(
     hidden: Iterable[str] = (),
     more: Iterable[str] = (),
 ) -> dict[str, str]:
-    """The environment of a run: what may pass and is not hidden, what settings add, its own."""
+    """The environment of a run: permitted variables, those of the settings, and its own."""
     passed = {
         **_named(_named(environ, [*COMMON, *passes]), hidden, named=False),
         **_named(environ, more),
     }
-    # The skills that come with Bullpen call its command.
+    # The shipped skills call `bullpen`.
     here = str(Path(sys.executable).parent)
     path = passed.get("PATH") or "/usr/local/bin:/usr/bin:/bin"
     return {**passed, "PATH": f"{path}:{here}", **own}
@@ -374,6 +375,6 @@ def _named(
 
 
 def _with(failure: Failure, cut: str | None) -> Failure:
-    """The failure, cut to a reasonable length, and where the rest of the output is."""
+    """The failure with a shortened error, and a note about the rest of the output."""
     error = failure.error[: 2 * ERROR_LENGTH]
     return replace(failure, error=f"{error} ({cut})" if cut else error)

@@ -1,8 +1,8 @@
 """Built-in providers without a program: `echo` repeats messages, `http` runs nothing.
 
-`echo` needs no account: it is for a first try, demonstrations and tests. Lines that begin with `!`
-are orders: `!say TEXT` answers exactly TEXT, `!sleep SECONDS` waits, `!fail [KIND]` fails,
-`!crash` kills the processor, and `!usage TOKENS COST` reports usage.
+`echo` needs no account and is meant for first trials, demonstrations and tests. Lines that begin
+with `!` are commands: `!say TEXT` answers exactly TEXT, `!sleep SECONDS` waits, `!fail [KIND]`
+fails, `!crash` kills the processor, and `!usage TOKENS COST` reports usage.
 """
 
 from __future__ import annotations
@@ -12,23 +12,24 @@ import signal
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from bullpen.core.heartbeats.model import SILENT_ANSWER
 from bullpen.core.message import ErrorKind, Failure, Usage
 from bullpen.core.settings import Settings
 from bullpen.processor.children.child import Launcher, Stop
 from bullpen.processor.providers.base import Reply, ReportProgress, RunRequest
 
 MAX_USAGE = 1_000_000_000
-"""More tokens or dollars than any run takes. A NaN does not pass the comparison either."""
+"""More tokens or dollars than any run uses. A NaN fails the comparison as well."""
 
 HINT = (
-    "(I am echo, and repeat what I am told. For a real answer install claude or codex, log in, "
-    "and say: bullpen agent set {agent} --provider claude)"
+    "(This is the built-in provider echo, which repeats messages. For real answers, install claude "
+    "or codex, log in, and run: bullpen agent set {agent} --provider claude)"
 )
 
 
 @dataclass(slots=True)
 class Script:
-    """The effect of the orders so far."""
+    """The effect of the commands so far."""
 
     stop: Stop
     texts: list[str]
@@ -38,36 +39,38 @@ class Script:
 
 
 class Echo:
-    """Repeats messages, and follows the orders in them."""
+    """Repeats messages, and executes the commands in them."""
 
     def __init__(self, hint_for: str = "") -> None:
         self._hint_for = hint_for
-        """The agent whose answers say how to connect a real provider."""
+        """The agent whose answers explain how to use a real provider."""
 
     def run(
         self, request: RunRequest, stop: Stop, report: ReportProgress
     ) -> Reply | Failure | None:
-        """Follow the orders in the messages; repeat a message without orders."""
+        """Execute the commands in the messages; repeat a message without commands."""
         script = Script(stop, [], Usage(provider="echo", model="echo"))
         for text in request.texts:
-            self._follow(script, text, request.agent.id)
+            self._follow(script, text, request)
         if script.stopped:
             return None
         if script.failure is not None:
             return replace(script.failure, usage=script.usage)
         text = "\n\n".join(script.texts)
-        return Reply(text=text or "(nothing to say)", usage=script.usage)
+        return Reply(text=text or "(empty message)", usage=script.usage)
 
-    def _follow(self, script: Script, text: str, agent: str) -> None:
+    def _follow(self, script: Script, text: str, request: RunRequest) -> None:
         orders = [line.partition(" ") for line in text.splitlines()]
         orders = [each for each in orders if each[0] in ORDERS]
         for order, _, rest in orders:
             if script.failure is None and not script.stopped:
                 ORDERS[order](script, rest)
-        if not orders:
-            script.texts.append(text)
-            if agent == self._hint_for:
-                script.texts.append(HINT.format(agent=agent))
+        if orders:
+            return
+        # A repeated prompt is of no interest to the owner.
+        script.texts.append(SILENT_ANSWER if request.heartbeat else text)
+        if request.agent.id == self._hint_for and not request.heartbeat:
+            script.texts.append(HINT.format(agent=request.agent.id))
 
 
 def _say(script: Script, text: str) -> None:
@@ -78,7 +81,7 @@ def _sleep(script: Script, seconds: str) -> None:
     try:
         script.stopped = script.stop.wait(float(seconds))
     except (ValueError, OverflowError):
-        _bad(script, f"!sleep takes seconds, not {seconds!r}")
+        _bad(script, f"!sleep needs a number of seconds, not {seconds!r}")
 
 
 def _fail(script: Script, kind: str) -> None:
@@ -87,7 +90,7 @@ def _fail(script: Script, kind: str) -> None:
             kind=ErrorKind(kind or ErrorKind.RETRYABLE), error="failed because of !fail"
         )
     except ValueError:
-        _bad(script, f"!fail knows {', '.join(ErrorKind)}, not {kind!r}")
+        _bad(script, f"!fail needs one of {', '.join(ErrorKind)}, not {kind!r}")
 
 
 def _crash(script: Script, _: str) -> None:
@@ -102,7 +105,7 @@ def _usage(script: Script, numbers: str) -> None:
             raise ValueError
         script.usage = replace(script.usage, output_tokens=count, cost=price)
     except ValueError:
-        _bad(script, f"!usage takes tokens and cost, not {numbers!r}")
+        _bad(script, f"!usage needs TOKENS and COST, not {numbers!r}")
 
 
 def _bad(script: Script, text: str) -> None:
@@ -119,9 +122,9 @@ ORDERS: dict[str, Callable[[Script, str], None]] = {
 
 
 class Http:
-    """Runs nothing: workers outside claim the messages over the API.
+    """Runs nothing, because external workers claim the messages over the API.
 
-    A message that was claimed before the agent got this provider is released.
+    A message that was claimed before the agent had this provider is released.
     """
 
     def run(

@@ -16,7 +16,7 @@ ERROR_LENGTH = 2000
 MAX_WAIT_SECONDS = 8 * 24 * 3600
 """Longer than a weekly limit."""
 NOT_EXECUTABLE, NOT_FOUND = 126, 127
-"""Exit codes of a shell, or of `env` in a script's first line, for a missing program."""
+"""Exit codes of a shell, or of `env` in the first line of a script, for a missing program."""
 
 BY_STATUS: Mapping[int, ErrorKind] = {
     400: ErrorKind.PERMANENT,
@@ -30,7 +30,7 @@ BY_STATUS: Mapping[int, ErrorKind] = {
 }
 """What an HTTP status means; every other status is retryable."""
 
-# A number alone proves nothing: any line of output may have one.
+# A number alone proves nothing because any line of output may contain one.
 _STATUS = r"(?:status|error|code|http)[^\w\n]{0,3}%s\b|\(%s\)"
 
 _BY_TEXT: tuple[tuple[re.Pattern[str], ErrorKind], ...] = tuple(
@@ -90,7 +90,7 @@ def exit_failure(program: str, end: ChildExit, errors: str) -> Failure:
     said = _COLOURS.sub("", errors).strip()[-ERROR_LENGTH:]
     how, kind = f"ended with status {end.code}", kind_of_text(said)
     if end.code < 0:
-        how, kind = f"was ended by {_signal(-end.code)}", ErrorKind.RETRYABLE
+        how, kind = f"was killed by {_signal(-end.code)}", ErrorKind.RETRYABLE
     elif end.code == 0:
         how = "ended without an answer"
     elif end.code in (NOT_EXECUTABLE, NOT_FOUND):

@@ -56,9 +56,9 @@ class OpenCode:
     env_patterns = ("OPENCODE_*", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY")
 
     def command(self, request: RunRequest, system_file: Path) -> CliCommand:
-        """The command; the system prompt is that of an agent in its configuration."""
+        """The command; the system prompt belongs to an agent in its configuration."""
         argv = ["opencode", "run", "--format", "json", "--agent", AGENT]
-        argv += ["--title", request.agent.id]  # else it asks its model for a title
+        argv += ["--title", request.agent.id]  # otherwise it asks the model for a title
         argv += ["-m", request.agent.model] if request.agent.model else []
         argv += ["--session", request.session.id] if request.session is not None else []
         config = {
@@ -100,7 +100,7 @@ class OpenCodeReader:
         self._cost = 0.0
 
     def line(self, text: str) -> str | None:
-        """Keep the texts, the errors and what each step used."""
+        """Keep the texts, the errors and the usage of each step."""
         event = UntrustedJson.from_line(text)
         self._session = event["sessionID"].text or self._session
         part = event["part"]
@@ -122,7 +122,7 @@ class OpenCodeReader:
         return None
 
     def close(self, end: ChildExit, errors: str) -> Reply | Failure | SessionGone:
-        """An error in the events, or an exit code, is a failure."""
+        """An error event or a nonzero exit code is a failure."""
         if self._error:
             return self._failure()
         if end.code != 0:

@@ -1,4 +1,4 @@
-"""A run as another unix user: its account, what it is handed over, and its environment."""
+"""A run as another Unix user: its account, its files, and its environment."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PROMPT_FILE = "prompt.md"
 
 
 def account_of(request: RunRequest, settings: Settings) -> Account:
-    """The account of this run; raises SandboxError if there is none that can be used."""
+    """The account of this run; raises SandboxError if it cannot be used."""
     try:
         return find_account(settings, request.agent.id)
     except (UnusableAccount, OSError) as error:
@@ -56,7 +56,9 @@ def hand_over(request: RunRequest, account: Account, settings: Settings) -> RunR
                 copy_inside(root, (*received, path.name), source, template=True)
             copies[str(path)] = str(root.absolute().joinpath(*received, path.name))
     except (OSError, ValueError, InTheWay) as error:
-        raise SandboxError(f"{request.home} cannot be given to {account.name}: {error}") from None
+        raise SandboxError(
+            f"cannot change the owner of {request.home} to {account.name}: {error}"
+        ) from None
     return replace(
         request,
         prompt=_renamed(request.prompt, copies),
@@ -84,7 +86,7 @@ def sent_files(request: RunRequest, files: Path) -> list[Path]:
 def account_environment(
     command: CliCommand, environ: Mapping[str, str], account: Account
 ) -> dict[str, str]:
-    """The environment of a run as this account: nothing in it leads to the processor's user."""
+    """The environment of a run as this account, without paths of the processor's user."""
     elsewhere = {"TMPDIR", *(each.variable for each in command.directories)}
     passed = {
         name: value
@@ -92,7 +94,7 @@ def account_environment(
         if name in command.environ
         or not (name in elsewhere or name.startswith((ENVIRONMENT_PREFIX, "XDG_")))
     }
-    # Bullpen's command would find no database.
+    # `bullpen` would find no database.
     here = str(Path(sys.executable).parent)
     path = [each for each in environ["PATH"].split(os.pathsep) if each != here]
     return {
@@ -105,7 +107,7 @@ def account_environment(
 
 
 def files_place(command: CliCommand, account: Account) -> Root | None:
-    """Where the command's files belong: below the account's home, and no link leads elsewhere."""
+    """The directory of the command's files, below the account's home; links are not followed."""
     if not command.directories:
         return None
     below = command.directories[0].path({"HOME": "/"}).relative_to("/").parts
@@ -113,7 +115,7 @@ def files_place(command: CliCommand, account: Account) -> Root | None:
 
 
 def child_user(account: Account, request: RunRequest, prompt: Path) -> ChildUser:
-    """The user of the child, with what it must be able to read."""
+    """The user of the child, with the paths that it must be able to read."""
     needs = (request.home, request.directory, prompt)
     return ChildUser(
         uid=account.uid,

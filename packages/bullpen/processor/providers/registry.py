@@ -1,4 +1,4 @@
-"""The providers of a process: found in the registry by name, and made when first asked for."""
+"""The providers of a process, found in the registry by name, and made when first used."""
 
 from __future__ import annotations
 

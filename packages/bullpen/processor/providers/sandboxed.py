@@ -1,4 +1,4 @@
-"""The command of a provider in its agent's sandbox: what it sees, and where its files lie."""
+"""The command of a provider in its agent's sandbox, and the location of its files."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from bullpen.processor.providers.other_user import (
 )
 
 BUBBLEWRAP_PROCESSES = 2
-"""Processes of bubblewrap's, one below the other, above the program in its sandbox."""
-HINT = "To let its runs go on without one: bullpen agent set {agent} --sandbox none"
+"""The number of bubblewrap processes above the program, each the parent of the next."""
+HINT = "To run without a sandbox: bullpen agent set {agent} --sandbox none"
 USER_HINT = (
-    "With bubblewrap, which needs no root: bullpen agent set {agent} --sandbox bubblewrap. Else "
-    "run Bullpen as root, and bullpen config set sandbox_user ACCOUNT"
+    "To use bubblewrap, which needs no root: bullpen agent set {agent} --sandbox bubblewrap. To "
+    "use an account, run Bullpen as root, and: bullpen config set sandbox_user ACCOUNT"
 )
 
 
@@ -45,11 +45,11 @@ class PreparedCommand:
     argv: list[str]
     environ: dict[str, str]
     files: Root | None
-    """Where the command's files belong."""
+    """The directory of the command's files."""
     wrappers: int = 0
-    """How many processes stand above the program."""
+    """The number of processes above the program."""
     user: ChildUser | None = None
-    """Whom it runs as, if not as the processor's user."""
+    """The user of the program, if it is not that of the processor."""
 
 
 def prepare(
@@ -59,7 +59,7 @@ def prepare(
     settings: Settings,
     system_file: Path,
 ) -> PreparedCommand:
-    """The command as its agent's sandbox has it; raises SandboxError if that cannot be set up."""
+    """The command in its agent's sandbox; raises SandboxError if that cannot be set up."""
     if request.agent.sandbox is Sandbox.USER:
         return _prepare_user(command, environ, request, settings, system_file)
     home = settings.home.absolute()
@@ -67,7 +67,7 @@ def prepare(
     if request.agent.sandbox is Sandbox.NONE:
         place = Root(private[0].place) if private else None
         return PreparedCommand(list(command.argv), environ, place)
-    # Bullpen's command would find no database.
+    # `bullpen` would find no database.
     here = str(Path(sys.executable).parent)
     path = os.pathsep.join(each for each in environ["PATH"].split(os.pathsep) if each != here)
     environ = {**environ, "PATH": path, "TMPDIR": "/tmp"}  # noqa: S108 - the sandbox's own
@@ -106,24 +106,24 @@ def _prepare_user(
 
 
 def setup_error(request: RunRequest, why: str) -> str:
-    """The error of a run whose sandbox cannot be set up."""
+    """The error of a run without a working sandbox."""
     hint = USER_HINT if request.agent.sandbox is Sandbox.USER else HINT
     hint = hint.format(agent=request.agent.id)
     return f"the sandbox of @{request.agent.id} cannot be set up: {why}. {hint}"
 
 
 def no_user_failure(request: RunRequest, end: ChildExit) -> Failure:
-    """The failure of a run that could not become its user, or whose user cannot use its files."""
+    """The failure of a run that could not change its user, or whose user cannot use its files."""
     reason = errno.errorcode.get(end.code, str(end.code))
     why = (
-        f"its account cannot be used, or may not read {request.home} or {request.directory}"
-        f" ({reason}); chmod o+x the directories above"
+        f"its account cannot be used, or cannot read {request.home} or {request.directory}"
+        f" ({reason}); run chmod o+x on their parent directories"
     )
     return Failure(kind=ErrorKind.SETUP, error=setup_error(request, why))
 
 
 def sandbox_complaint(request: RunRequest, errors: str) -> str:
-    """What bubblewrap said, if it did not start the program."""
+    """The error of bubblewrap, if it did not start the program."""
     if request.agent.sandbox is not Sandbox.BUBBLEWRAP:
         return ""
     first = errors.lstrip().partition("\n")[0]
@@ -133,7 +133,7 @@ def sandbox_complaint(request: RunRequest, errors: str) -> str:
 def _private_directories(
     command: CliCommand, environ: Mapping[str, str], own: Path
 ) -> Iterator[PrivateDirectory]:
-    """The directories of the program's own; each sandboxed agent has others, in the home."""
+    """The private directories of the program; each sandboxed agent has its own, in the home."""
     for each in command.directories:
         place = each.path(environ)
         yield PrivateDirectory(

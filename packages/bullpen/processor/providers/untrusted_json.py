@@ -1,4 +1,4 @@
-"""JSON from a program, read without trust: what is missing or of another type is empty."""
+"""JSON from a program, read without trust: a missing value or a wrong type is empty."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class UntrustedJson:
 
     @classmethod
     def from_line(cls, text: str) -> UntrustedJson:
-        """The value on this line; empty if it is no JSON."""
+        """The value on this line; empty if it is not JSON."""
         try:
             value: object = json.loads(text)
         except (ValueError, RecursionError):  # nesting may be of any depth
