@@ -58,7 +58,7 @@ def test_rule_3_an_empty_answer_is_tried_again_and_seen(settings: Settings, stor
         assert wait_until_over(store) == {"dead": 1}
     assert message(store, asked)["retry_count"] == 5
     (told,) = responses(store)
-    assert "answered nothing" in told["message"]
+    assert "answer is empty" in told["message"]
 
 
 @pytest.mark.slow

@@ -106,8 +106,8 @@ def test_a_package_whose_provider_or_channel_cannot_be_used(
     said = look_at(bullpen, plugins.broken)
     assert (said.state, said.severity) == ("found", "warning")
     for each in (
-        "the provider shout of the package shout: it is no ProviderInfo",
-        "the provider echo of the package shout: Bullpen itself has this name",
+        "the provider shout of the package shout: it is not a ProviderInfo",
+        "the provider echo of the package shout: Bullpen uses this name",
         "the channel mule of the package mule: it cannot be loaded",
     ):
         assert each in said.text

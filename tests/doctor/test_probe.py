@@ -79,7 +79,7 @@ def test_an_empty_answer_is_none_and_nothing_of_the_run_is_left(
     assert (found.ok, found.kind, found.error) == (
         False,
         "retryable",
-        "it answered nothing at all",
+        "the answer is empty",
     )
     assert not (home.home / "runs.log").exists()  # which the stand-in writes into its home
     assert not list(scratch.iterdir())
@@ -129,7 +129,7 @@ def test_when_it_is_ended_what_it_started_ends(
         eventually(lambda: bool(_running_in(scratch)), "it runs")
         child.send_signal(signal.SIGTERM)
         out, _ = child.communicate(timeout=SOON)
-    assert json.loads(out)["error"] == "it was stopped before it answered"
+    assert json.loads(out)["error"] == "the test was stopped before it ended"
     eventually(lambda: not _running_in(scratch), "nothing of it runs")
 
 

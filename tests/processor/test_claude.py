@@ -158,7 +158,7 @@ def test_those_who_watch_are_told_the_texts_and_the_tools() -> None:
     retry = '{"type":"system","subtype":"api_retry","retry_delay_ms":2000,"error":"rate_limit"}'
     assert made.line(said("I look.")) == "I look."
     assert made.line(assistant({"type": "text", "text": "And"}, use)) == "And\n[Bash]"
-    assert made.line(retry) == "waits: rate_limit (2000 ms)"
+    assert made.line(retry) == "retrying after rate_limit (2000 ms)"
     for line in (INIT, HOOK, TOOL_RESULT, said(" "), result(), "no JSON", "[]", '"x"', "{}"):
         assert made.line(line) is None, line
 

@@ -248,7 +248,7 @@ def test_an_answer_that_never_ends_is_a_failure_that_says_where_the_rest_is(plac
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert kind is ErrorKind.PERMANENT
-    assert f"the rest is in {overflow(place)}" in error
+    assert f"all of it is in {overflow(place)}" in error
     assert peak < 4 * MAX_OUTPUT_BYTES
 
 
@@ -256,7 +256,7 @@ def test_a_failure_after_much_output_says_where_the_rest_is(place: Place) -> Non
     flood(place, "tool", 100)
     kind, error = place.fails(CLAUDE)
     assert kind is ErrorKind.RETRYABLE
-    assert f"the rest is in {overflow(place)}" in error
+    assert f"all of it is in {overflow(place)}" in error
 
 
 def test_a_long_complaint_is_kept_in_part(place: Place) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -178,3 +179,13 @@ def test_any_text_has_an_outcome_or_a_failure_and_no_exception(texts: list[str])
             assert found.error
         case None:
             assert any("!sleep" in text for text in texts)
+
+
+def test_a_heartbeat_is_answered_silently_and_its_commands_are_executed() -> None:
+    stop = Stop()
+    for text, answer in (("Look around.", "HEARTBEAT_OK"), ("!say it is red", "it is red")):
+        asked = replace(turn(agent("coder", "echo"), texts=(text,)), heartbeat=True)
+        found = Echo("coder").run(asked, stop, ignore)
+        assert isinstance(found, Reply)
+        assert found.text == answer
+    stop.close()

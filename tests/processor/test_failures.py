@@ -160,7 +160,7 @@ def test_a_signal_is_retryable_and_named(place: Place, name: str, signal: str) -
     place.program(name, f"echo unauthorized, or so >&2; kill -{signal} $$")
     kind, error = place.fails(PROVIDERS[name])
     assert kind is ErrorKind.RETRYABLE
-    assert error == f"{name} was ended by SIG{signal}: unauthorized, or so"
+    assert error == f"{name} was killed by SIG{signal}: unauthorized, or so"
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_an_empty_answer_is_retryable_and_was_paid_for(place: Place, name: str) 
     place.prints(name, EMPTY[name])
     found = place.run(PROVIDERS[name])
     assert isinstance(found, Failure)
-    assert (found.kind, found.error) == (ErrorKind.RETRYABLE, "it answered nothing at all")
+    assert (found.kind, found.error) == (ErrorKind.RETRYABLE, "the answer is empty")
     assert found.usage.output_tokens == 5
 
 
@@ -215,7 +215,7 @@ def test_a_run_that_falls_silent_is_retryable_and_ended(place: Place, name: str)
     place.settings = replace(place.settings, idle_seconds=1)
     place.program(name, "trap '' INT; echo begun; setsid sleep 1000 & sleep 1000; sleep 1000")
     assert place.fails(PROVIDERS[name]) == (
-        *(ErrorKind.RETRYABLE, "it said nothing for 1 s and was ended"),
+        *(ErrorKind.RETRYABLE, "no output for 1 s; the run was stopped"),
     )
     assert living(word) == []
 
@@ -226,7 +226,7 @@ def test_a_run_that_takes_too_long_is_retryable_and_ended(place: Place, name: st
     place.settings = replace(place.settings, run_seconds=1)
     place.program(name, "while :; do echo and on; sleep 0.05; done")
     assert place.fails(PROVIDERS[name]) == (
-        *(ErrorKind.RETRYABLE, "it took longer than 1 s and was ended"),
+        *(ErrorKind.RETRYABLE, "the run took longer than 1 s and was stopped"),
     )
     assert living(word) == []
 
@@ -304,7 +304,9 @@ def test_a_keeper_that_is_killed_is_retryable_whatever_was_said(place: Place, na
     kill([parent(int(pid.read_text()))])
     thread.join(SOON)
     assert found == [
-        Failure(kind=ErrorKind.RETRYABLE, error=f"{name} was lost with its keeper"),
+        Failure(
+            kind=ErrorKind.RETRYABLE, error=f"{name} ended because its parent process was killed"
+        ),
     ]
     eventually(lambda: not living(word), "nothing is left")
 

@@ -68,7 +68,7 @@ def test_what_is_over_is_in_the_file_and_read_all_the_same(tmp_path: Path) -> No
 def test_where_the_rest_is_is_told(tmp_path: Path) -> None:
     with LineBuffer(3, tmp_path / "rest") as lines:
         lines.feed(b"1234")
-        assert lines.cut == f"its output was over 3 bytes; the rest is in {tmp_path / 'rest'}"
+        assert lines.cut == f"the output exceeds 3 bytes; all of it is in {tmp_path / 'rest'}"
 
 
 def test_a_line_that_is_too_long_is_in_the_file_alone(tmp_path: Path) -> None:

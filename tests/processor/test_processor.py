@@ -233,7 +233,7 @@ def test_a_lane_without_an_agent_is_paused_and_the_owner_told(store: Store) -> N
         eventually(lambda: lane_row(store)["state"] == "paused", "it is paused")
     assert status(store, "api_1") == "pending"
     (told,) = responses(store)
-    assert "there is no agent coder" in told["message"]
+    assert "agent 'coder' does not exist" in told["message"]
 
 
 def test_with_one_run_at_a_time_every_agent_has_its_turn(stores: Stores, kind: str) -> None:

@@ -78,7 +78,7 @@ def test_a_run_goes_on_when_its_progress_cannot_be_told(
         locked.setattr(store, "write", busy)
         progress("one")
         board.step()
-    assert "is not shown" in caplog.text
+    assert "cannot store the progress" in caplog.text
     progress("two")
     board.close(progress)
     assert _told(store) == ["two"]

@@ -70,8 +70,8 @@ def test_the_prompt_has_everything_once(home: Path) -> None:
 def test_it_knows_itself_and_its_teammates(home: Path) -> None:
     text = build_system_prompt(CODER, home, [DEV, OPS], NAMES)
     assert "You are @coder (Code Wizard)." in text
-    assert "- @reviewer: leads it\n- @coder (Code Wizard): you\n" in text
-    assert "- @coder (Code Wizard): you, leads it\n" in text
+    assert "- @reviewer: leader\n- @coder (Code Wizard): you\n" in text
+    assert "- @coder (Code Wizard): you, leader\n" in text
     assert "stranger" not in text
     assert "You are in no team." in build_system_prompt(CODER, home, [], NAMES)
 

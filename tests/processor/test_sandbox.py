@@ -165,7 +165,7 @@ def test_a_directory_that_has_the_home_in_it_is_refused(office: Place) -> None:
     for directory in (office.path, office.path / "home"):
         kind, error = office.fails(CLAUDE, asked(office, directory=directory))
         assert kind is ErrorKind.SETUP
-        assert f"{directory} contains what the sandbox hides" in error
+        assert f"{directory} contains a directory that the sandbox hides" in error
     assert not list(office.path.rglob("seen"))
 
 

@@ -236,7 +236,7 @@ def test_no_run_starts_whose_account_cannot_be_used(
     office.settings = settings
     for place, mode, why in (
         ("home", 0o755, "can enter"),
-        ("workspace", 0o700, "may not read"),
+        ("workspace", 0o700, "cannot read"),
     ):
         with subtests.test(place=place):
             before = stat.S_IMODE((office.path / place).stat().st_mode)
@@ -246,7 +246,7 @@ def test_no_run_starts_whose_account_cannot_be_used(
             (office.path / place).chmod(before)
     with subtests.test(directory=closed):
         kind, error = office.fails(CLAUDE, asked(office, directory=closed))
-        assert (kind, "may not read" in error) == (ErrorKind.SETUP, True), error
+        assert (kind, "cannot read" in error) == (ErrorKind.SETUP, True), error
     assert not list(office.path.rglob("seen"))
 
 

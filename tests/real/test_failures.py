@@ -144,7 +144,7 @@ def test_a_run_that_says_nothing_any_more_is_ended_and_tried_again(
     assert (retries >= 1, crashes) == (True, 0)
     _, failed, *_ = office.attempts()
     assert (failed["outcome"], failed["error_kind"]) == ("failed", "retryable")
-    assert "said nothing for 5 s" in failed["error"]
+    assert "no output for 5 s" in failed["error"]
     # What was said before is not lost with the run.
     assert office.session() == session
 

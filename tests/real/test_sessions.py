@@ -51,7 +51,7 @@ def test_an_agent_is_told_the_protocol_its_team_and_its_own_text(office: Office,
     told = cli.server.told(cli.server.requests[0].body)
     assert "[@teammate: what you want]" in told
     assert "#shepherds" in told
-    assert "@bob: leads it" in told
+    assert "@bob: leader" in told
     assert "I am only ann's." in told
     assert "I am only bob's." not in told
 

@@ -143,7 +143,7 @@ def test_a_channel_must_have_a_client_and_what_it_needs(
     entries = {name: f"post:{name.upper()}" for name in ("raven", "lost")}
     install(tmp_path, "post", CHANNELS.group, {"pigeon": "post:CHANNEL", **entries}, CODE)
     for name in ("raven", "slack", "nonesuch"):
-        with pytest.raises(UnknownService, match=f"no client for the channel '{name}'") as raised:
+        with pytest.raises(UnknownService, match=f"channel '{name}' has no client") as raised:
             find_channel(name, "", Settings())
         assert "pigeon" in str(raised.value.hint)
     with pytest.raises(ServiceFailed, match="the channel lost of the package post"):
@@ -214,7 +214,7 @@ def test_a_client_gets_the_files_of_a_delivery_open_and_none_that_was_swapped(
             assert all(isinstance(each, RefusedFile) for each in found[1:])
             assert [str(each).rpartition(": ")[2] for each in found[1:]] == [
                 "it lies outside of the agent's workspace and the stored files",
-                "it has another name as well (a hard link)",
+                "it has a hard link",
                 "it does not exist",
                 "it lies outside of the agent's workspace and the stored files",
             ]

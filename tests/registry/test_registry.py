@@ -113,8 +113,8 @@ def test_a_channel_that_cannot_be_loaded_takes_every_printable_address(path: Pat
         ("import nonesuch", "ModuleNotFoundError: No module named 'nonesuch'"),
         ("raise SystemExit('enough')", "SystemExit: enough"),
         ("", "AttributeError"),
-        ("CHANNEL = 7", "it is no ChannelInfo"),
-        (CHANNEL.replace('"pigeon",', '"raven",'), "it calls itself 'raven'"),
+        ("CHANNEL = 7", "it is not a ChannelInfo"),
+        (CHANNEL.replace('"pigeon",', '"raven",'), "its name is 'raven'"),
         (CHANNEL.replace("class Client", "class Other"), "pigeon_post:Client cannot be loaded"),
     ],
 )
@@ -140,7 +140,10 @@ def test_of_two_packages_with_one_name_the_first_counts_and_the_other_is_a_probl
     assert found.question == "first"
     assert REPORTS.plugins() == [found]
     (problem,) = REPORTS.problems()
-    assert (problem.package, "first has this name" in problem.reason) == ("second", True)
+    assert (problem.package, "the package first already uses this name" in problem.reason) == (
+        "second",
+        True,
+    )
 
 
 def test_a_report_says_what_it_answers_with_which_columns_and_how_it_is_drawn(path: Path) -> None:

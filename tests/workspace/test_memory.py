@@ -69,7 +69,7 @@ def test_each_skill_is_a_line(tmp_path: Path) -> None:
 )
 def test_a_file_with_broken_front_matter_is_listed_by_its_name(tmp_path: Path, text: bytes) -> None:
     _remember(tmp_path, "odd.md", text)
-    assert memory_index(tmp_path) == ["- memory/odd.md: odd — (says nothing of itself)"]
+    assert memory_index(tmp_path) == ["- memory/odd.md: odd — (no description)"]
 
 
 def test_only_plain_files_are_listed_and_nothing_else_holds_a_run_up(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_only_plain_files_are_listed_and_nothing_else_holds_a_run_up(tmp_path: P
     (home / "skills" / "hard").mkdir()
     os.link(outside / "x" / "SKILL.md", home / "skills" / "hard" / "SKILL.md")
     (home / "skills" / "away").symlink_to(outside)
-    assert memory_index(home) == ["- memory/hard.md: hard — (says nothing of itself)"]
+    assert memory_index(home) == ["- memory/hard.md: hard — (no description)"]
     assert skill_index(home) == []
     (home / "memory").rename(home / "old")
     (home / "memory").symlink_to(outside / "memory")

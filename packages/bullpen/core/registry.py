@@ -248,7 +248,7 @@ class Registry(Generic[Info]):
         try:
             found: object = point.load()
         except (Exception, SystemExit) as error:
-            return self._problem(point, f"cannot be loaded: {_describe(error)}")
+            return self._problem(point, f"it cannot be loaded: {_describe(error)}")
         if isinstance(found, self._kind):
             if found.name == point.name:
                 return found
@@ -257,7 +257,7 @@ class Registry(Generic[Info]):
             )
         if self._adapt is not None and callable(found):
             return self._adapt(point.name, f"{point.module}:{point.attr}")
-        return self._problem(point, f"is not a {self._kind.__name__}")
+        return self._problem(point, f"it is not a {self._kind.__name__}")
 
     def _name_problem(self, point: EntryPoint) -> LoadProblem | None:
         if refusal := self._refusal(point.name):
