@@ -54,6 +54,7 @@ ENTRIES: Mapping[str, Entry] = {
     "events": Entry(list[conversations.Event]),
     "heartbeat history": Entry(list[times.Beat], "coder"),
     "heartbeat list": Entry(list[times.Heartbeat]),
+    "heartbeat now": Entry(times.HeartbeatSent, "stranger"),
     "heartbeat off": Entry(times.Heartbeat, "coder"),
     "heartbeat on": Entry(times.Heartbeat, "tester --every 30m --hours 08:00-18:00"),
     "heartbeat set": Entry(times.Heartbeat, "coder --to nowhere"),

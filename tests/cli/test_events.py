@@ -111,8 +111,34 @@ def test_filters_choose(on_both: Bullpen) -> None:
     assert of_it == [each for each in every if each["conversation_id"] == root]
     after = every[2]["id"]
     assert listed(on_both, "--since-id", str(after)) == every[3:23]
-    assert "Nothing like that" in on_both.ok("events", "--agent", "nobody").out
-    assert listed(on_both, "--agent", "nobody") == []
+    assert "No events match" in on_both.ok("events", "--type", "message_dead").out
+    assert listed(on_both, "--type", "message_dead") == []
+
+
+def test_a_filter_for_what_does_not_exist_is_refused_with_a_suggestion(on_both: Bullpen) -> None:
+    company(on_both)
+    refused = on_both("events", "--agent", "codre")
+    assert refused.status == 1
+    assert "agent 'codre' does not exist. Did you mean 'coder'?" in refused.err
+    refused = on_both("events", "--type", "mesage_dead")
+    assert refused.status == 2
+    said, hint = refused.err.splitlines()
+    assert said == "Error: event type 'mesage_dead' does not exist. Did you mean 'message_dead'?"
+    assert "bullpen events --list-types" in hint
+    assert len(on_both.ok("events", "--help").out.splitlines()) < 50
+    names = on_both.ok("events", "--list-types", "--json").json
+    assert {"message_dead", "agent_added"} <= set(names)
+
+
+def test_following_says_so_and_shows_the_last_events_first(bullpen: Bullpen) -> None:
+    root = talked(bullpen)
+    with direct(bullpen) as store, terminal(bullpen, "events", "-f", "--agent", "coder") as screen:
+        before = screen.until("Following new events. Press Ctrl-C to stop.")
+        assert root in before
+        write(store, "@coder again")
+        screen.until("message_enqueued")
+        screen.type(CTRL_C)
+        assert screen.end() == 0
 
 
 def test_a_length_of_time_chooses(on_both: Bullpen) -> None:
@@ -208,6 +234,8 @@ def test_at_a_terminal_each_has_one_line(bullpen: Bullpen) -> None:
         assert screen.end() == 0
     assert "\x1b[2J" not in screen.raw
     shown = [line for line in screen.shown.splitlines() if line.strip(" ^C")]
+    assert any(line.startswith("Following new events.") for line in shown)
+    shown = [line for line in shown if not line.startswith("Following")]
     assert max(len(line) for line in shown) <= 80
     assert all(re.match(r" *\d+  \d", line) for line in shown)
 

@@ -42,7 +42,7 @@ def test_nobody_is_woken_unless_somebody_says_so(on_both: Bullpen) -> None:
     assert "HEARTBEAT_OK" in found["text"]
     start = now()
     told = office.ok("heartbeat", "on", "coder", "--every", "30m").out
-    assert "next beat" in told
+    assert told.startswith("Turned on the heartbeat of @coder.\n")
     found = shown(office)
     assert (found["state"], found["every"], found["to"]) == ("on", 30 * MINUTE, "owner")
     assert 30 * MINUTE <= found["due_at"] - start < 40 * MINUTE
@@ -77,7 +77,7 @@ def test_the_next_beat_is_within_its_hours(office: Bullpen) -> None:
     begins = soon.replace(minute=0, second=0, microsecond=0)
     assert shown(office)["next"] == int(begins.timestamp()) * SECOND
     text = office.ok("heartbeat", "show", "coder", **UTC_OWNER).out
-    assert f"next beat    {begins:%Y-%m-%d %H}:00 UTC" in text
+    assert f"next         {begins:%Y-%m-%d %H}:00 UTC" in text
     assert f"{hours} (UTC)" in text
 
 
@@ -91,7 +91,7 @@ def test_what_an_agent_is_told_is_shown_with_its_place(office: Bullpen) -> None:
     assert str(path) in text
     assert "  Water the plants." in text
     path.write_text("")
-    assert "it is not woken" in office.ok("heartbeat", "show", "coder").out
+    assert "empty: no heartbeats are sent" in office.ok("heartbeat", "show", "coder").out
 
 
 def left_of(beats: list[Any]) -> int:
@@ -102,7 +102,7 @@ def left_of(beats: list[Any]) -> int:
 
 def test_beats_and_what_came_of_them_until_it_pauses(on_both: Bullpen) -> None:
     office = company(on_both)
-    assert "was never woken" in office.ok("heartbeat", "history", "coder").out
+    assert "No heartbeats of @coder yet" in office.ok("heartbeat", "history", "coder").out
     office.ok("heartbeat", "on", "coder", "--every", "1m")
     due = shown(office)["due_at"]
     for number in range(3):
@@ -164,8 +164,9 @@ def test_what_cannot_be_is_refused_with_the_reason_and_an_example(
 
 
 def test_who_does_not_exist_has_no_heartbeat(office: Bullpen) -> None:
-    for command in ("show", "on", "set", "off", "history"):
-        result = office("heartbeat", command, "nobody")
+    for command in ("show", "on", "set", "off", "now", "history"):
+        change = ("--every", "1h") if command == "set" else ()
+        result = office("heartbeat", command, "nobody", *change)
         assert (result.status, "bullpen agent list" in result.err) == (1, True), command
     office.ok("agent", "remove", "tester")
     assert office("heartbeat", "on", "tester").status == 1
@@ -178,3 +179,47 @@ def test_in_its_run_an_agent_does_not_change_heartbeats(office: Bullpen) -> None
         assert (result.status, "@coder may not change" in result.err) == (1, True), args
         assert "Ask a person" in result.err
     assert shown(office)["state"] == "off"
+
+
+def test_a_heartbeat_is_sent_at_once_and_counts(on_both: Bullpen) -> None:
+    office = company(on_both)
+    office.ok("heartbeat", "set", "coder", "--hours", "00:00-00:01", "--budget", "1")
+    sent = office.ok("heartbeat", "now", "coder")
+    (message,) = office.ok("queue", "list", "--json").json
+    assert sent.out == f"Enqueued message {message['message_id']}: heartbeat of @coder.\n"
+    assert f"bullpen trace {message['message_id']} -f" in sent.err
+    assert "bullpen up" in sent.err
+    assert (message["channel"], message["agent"]) == ("heartbeat", "coder")
+    (run,) = office.ok("heartbeat", "history", "coder", "--json").json
+    assert (run["outcome"], run["message_id"]) == ("sent", message["message_id"])
+    found = shown(office)
+    assert (found["state"], found["due_at"], found["left_today"]) == ("off", None, 0)
+    assert found["last_at"] == run["fired_at"]
+
+
+def test_a_heartbeat_that_cannot_be_sent_at_once_says_why(office: Bullpen) -> None:
+    office.ok("send", "@coder hello", "--no-wait")
+    refused = office("heartbeat", "now", "coder")
+    assert (refused.status, refused.out) == (1, "")
+    assert "Error: heartbeat of @coder not sent: the agent is busy\n" in refused.err
+    heartbeat = office.home / "workspace" / "tester" / "heartbeat.md"
+    office.ok("heartbeat", "show", "tester")
+    heartbeat.parent.mkdir(parents=True, exist_ok=True)
+    heartbeat.write_text("\n")
+    assert "heartbeat.md is empty" in office("heartbeat", "now", "tester").err
+    assert office.ok("heartbeat", "history", "coder", "--json").json == []
+
+
+def test_a_heartbeat_is_paused_resumed_and_removed_by_other_names(office: Bullpen) -> None:
+    office.ok("heartbeat", "resume", "coder")
+    assert shown(office)["state"] == "on"
+    office.ok("heartbeat", "pause", "coder")
+    assert shown(office)["state"] == "off"
+    office.ok("heartbeat", "enable", "coder")
+    office.ok("heartbeat", "remove", "coder")
+    assert shown(office)["state"] == "off"
+
+
+def test_a_change_without_an_option_is_refused(office: Bullpen) -> None:
+    refused = office("heartbeat", "set", "coder")
+    assert (refused.status, "nothing to change" in refused.err) == (2, True)

@@ -47,7 +47,7 @@ def test_it_is_listed_as_a_chat_by_the_owners_clock(on_both: Bullpen) -> None:
 def test_filters_choose(on_both: Bullpen) -> None:
     talked(on_both)
     for args in (("--agent", "stranger"), ("--person", "Bob"), ("--since", "2h")):
-        assert "Nothing like that" in on_both.ok("history", "list", *args).out
+        assert "No messages match" in on_both.ok("history", "list", *args).out
         assert on_both.ok("history", "list", *args, "--json").json == []
     with direct(on_both) as store:
         write(store, "@stranger now")
@@ -88,3 +88,20 @@ def test_no_control_character_of_others_is_shown(bullpen: Bullpen) -> None:
         shown = bullpen.ok("history", *args).out
         assert "boo" in shown or "Eve" in shown
         assert not {"\x1b", "\x07", "\x9b"} & set(shown)
+
+
+def test_options_alone_list_messages(on_both: Bullpen) -> None:
+    talked(on_both)
+    assert on_both.ok("history", "-n", "1").out == on_both.ok("history", "list", "-n", "1").out
+    assert len(on_both.ok("history", "-n", "1", "--json").json) == 1
+    assert "bullpen history search" in on_both.ok("history", "-h").out
+    ids = on_both.ok("history", "list", "-q").out.split()
+    assert len(ids) == len(set(ids)) > 1
+
+
+def test_a_filter_for_an_agent_that_does_not_exist_is_refused(on_both: Bullpen) -> None:
+    company(on_both)
+    for args in (("list",), ("search", "x")):
+        refused = on_both("history", *args, "--agent", "codre")
+        assert refused.status == 1
+        assert "agent 'codre' does not exist. Did you mean 'coder'?" in refused.err

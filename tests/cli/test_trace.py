@@ -43,15 +43,15 @@ def test_it_is_a_tree_with_all_that_happened(on_both: Bullpen) -> None:
     shown = on_both.ok("trace", last, BULLPEN_TIME_ZONE="Europe/Berlin").out
     assert shown == on_both.ok("trace", root, BULLPEN_TIME_ZONE="Europe/Berlin").out
     lines = shown.splitlines()
-    assert lines[0].startswith(f"{root}: under way, began 2026-09-21 16:13:20 CEST")
+    assert lines[0].startswith(f"{root}: in progress, started 2026-09-21 16:13:20 CEST")
     assert lines[1] == "├── Ada (slack) → @coder: completed"
     assert "│   ├── @coder → @tester: completed" in lines
     assert "│   └── @coder → @stranger: processing" in lines
-    assert re.search(r"run 1 at 16:13:22 .*failed after 0\.0 s: it broke \(retryable\)", shown)
-    assert re.search(r"run 2 at 16:13:23 .*completed.*\$0\.1250, 1200 tokens in, 30 out", shown)
-    assert "@coder → Ada on slack: on its way" in shown
+    assert re.search(r"run 1 at 16:13:22: failed after 0\.0 s: it broke \(retryable\)", shown)
+    assert re.search(r"run 2 at 16:13:23: completed.*\$0\.1250, 1200 tokens in, 30 out", shown)
+    assert "@coder → Ada on slack: pending" in shown
     assert f"{root}  sent 16:13:20, waited 3.0 s" in shown
-    assert re.search(r"runs since .* at worker-1", shown)
+    assert re.search(r"processing for .* by worker-1", shown)
     assert lines[-1].startswith("└── 3 messages, 3 runs, ")
     assert "$0.1250" in lines[-1]
     assert LONG.strip() not in shown
@@ -166,9 +166,9 @@ def test_it_is_followed_until_nothing_moves(bullpen: Bullpen, args: tuple[str, .
         answer(store, "stranger", "over")
         out, _ = process.communicate(timeout=60)
     assert process.returncode == 0
-    assert "at_rest" in out or "at rest" in out
+    assert "at_rest" in out or "finished, started" in out
     assert "over" in out
-    assert out.count(f"{root}: at rest") == (0 if args else 1)
+    assert out.count(f"{root}: finished") == (0 if args else 1)
 
 
 def test_a_person_sees_it_move_and_may_leave(bullpen: Bullpen) -> None:
@@ -188,7 +188,7 @@ def test_a_person_sees_it_move_and_may_leave(bullpen: Bullpen) -> None:
 def test_an_id_that_is_not_there_is_said_so(on_both: Bullpen) -> None:
     result = on_both("trace", "cli_nothing")
     assert (result.status, result.out) == (1, "")
-    assert "no message and no conversation 'cli_nothing'" in result.err
+    assert "message or conversation 'cli_nothing' does not exist" in result.err
     assert on_both("trace", "cli_nothing", "--json").json["code"] == "not_found"
 
 
@@ -199,3 +199,14 @@ def test_in_its_run_an_agent_sees_no_trace(bullpen: Bullpen) -> None:
     refused = bullpen("trace", root, BULLPEN_RUN="coder.0")
     assert (refused.status, refused.out) == (1, "")
     assert "@coder may not" in refused.err
+
+
+def test_a_run_without_a_provider_names_none(bullpen: Bullpen) -> None:
+    """The record of a run has no provider if the provider's program was missing."""
+    company(bullpen)
+    with direct(bullpen) as store:
+        root = write(store, "@coder one")
+        failed(store, take(store, "coder").token, error="claude is not installed")
+    shown = bullpen.ok("trace", root).out
+    assert "nobody" not in shown
+    assert re.search(r"run 1 at \d\d:\d\d:\d\d: failed after .*: claude is not installed", shown)

@@ -1,4 +1,4 @@
-"""bullpen events: the record of events, past and live."""
+"""bullpen events: past and live events."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from zoneinfo import ZoneInfo
 import click
 
 from bullpen.cli import completion
-from bullpen.cli.command import Result, command, json_requested
-from bullpen.cli.options import DURATION, MAX_LIMIT
+from bullpen.cli.command import Result, command, json_requested, print_notes
+from bullpen.cli.errors import UsageError
+from bullpen.cli.filters import check_filters
+from bullpen.cli.options import DURATION, MAX_LIMIT, Count
 from bullpen.cli.output import echo, join, one_line, style
 from bullpen.core.clock import SECOND, get_zone, owner_zone_name
 from bullpen.core.events.base import Level
@@ -37,7 +39,7 @@ from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store
 from bullpen.core.store.paging import MAX_ROW_ID, first_id_since
 from bullpen.core.store.transaction import Transaction
-from bullpen.core.text import visible_line
+from bullpen.core.text import describe_unknown, visible_line
 
 TYPE_COLUMNS = 18
 MAX_COLUMNS = 2000
@@ -52,13 +54,37 @@ COLOURS = {
 }
 
 PREVIEWED = (MessageReceived, MessageEnqueued, ChainHandoff)
-"""Shown with the beginning of their message; others with what was said."""
+"""Shown with a preview of their message; others with their own text."""
 
 DEFAULT_EVENTS = 20
+FOLLOWED_EVENTS = 10
+"""Past events before the new ones of --follow."""
 POLL_SECONDS = 1.0
 SETTLE_SECONDS = 0.01
-"""The time between two looks while an earlier event is not committed."""
-TYPES = click.Choice(list(EVENT_TYPES))
+"""The time between two reads while an earlier event is not committed."""
+FOLLOWING = "Following new events. Press Ctrl-C to stop."
+
+
+class EventType(click.Choice[str]):
+    """The name of an event type; the error for another name suggests one."""
+
+    name = "type"
+
+    def __init__(self) -> None:
+        super().__init__(list(EVENT_TYPES))
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        """The names are too many for the help."""
+        return "TYPE"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The type of this name."""
+        if value not in EVENT_TYPES:
+            raise UsageError(describe_unknown("event type", value, EVENT_TYPES), TYPES_HINT)
+        return value
+
+
+TYPES_HINT = "List event types: bullpen events --list-types"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +94,12 @@ class EventFormatter:
     zone: ZoneInfo
 
     def lines(self, tx: Transaction, events: Sequence[EventRecord]) -> list[str]:
-        """A line for each."""
+        """One line for each event."""
         return [self._line(*each) for each in zip(events, event_details(tx, events), strict=True)]
 
     def _line(self, event: EventRecord, facts: EventDetails) -> str:
         local = datetime.fromtimestamp(event.created_at / SECOND, UTC).astimezone(self.zone)
-        # A terminal has little room: there the date of today is left out.
+        # A terminal is narrow: the date of today is left out.
         today = sys.stdout.isatty() and local.date() == datetime.now(self.zone).date()
         head = f"{event.id:>6}  {local:{'%H:%M:%S' if today else '%Y-%m-%d %H:%M:%S'}}  "
         whose = f"@{event.agent}" if event.agent else ""
@@ -96,7 +122,7 @@ def _line_width() -> int:
 
 
 def _data(event: EventRecord) -> Iterator[tuple[str, object]]:
-    """The data of the event, without what the line has already."""
+    """The data of the event that is not elsewhere in the line."""
     for name, value in event.data.items():
         if value is not None and name != "said" and value != [event.message_id]:
             yield name, value
@@ -119,50 +145,59 @@ def _format_value(value: object) -> str:
 
 
 @command()
-@click.option("--follow", "-f", is_flag=True, help="Show what happens as it happens, until Ctrl-C.")
-@click.option("--type", "types", type=TYPES, multiple=True, help="Only this; may be repeated.")
+@click.option("--follow", "-f", is_flag=True, help="Print new events until Ctrl-C.")
+@click.option(
+    "--type",
+    "types",
+    type=EventType(),
+    multiple=True,
+    help="Only events of this type, for example message_dead; repeatable.",
+)
+@click.option("--list-types", is_flag=True, help="List the event types.")
 @click.option(
     "--agent",
     "agents",
-    metavar="ID",
+    metavar="AGENT",
     multiple=True,
     shell_complete=completion.agents,
-    help="Only what is about this agent; may be repeated.",
+    help="Only events of this agent; repeatable.",
 )
 @click.option(
     "--conversation",
     metavar="ID",
     shell_complete=completion.conversation_ids,
-    help="Only what is of this one.",
+    help="Only events of this conversation.",
 )
-@click.option(
-    "--since", type=DURATION, metavar="2h", help="Only what happened in the last so long."
-)
+@click.option("--since", type=DURATION, help="Only events newer than DURATION.")
 @click.option(
     "--since-id",
-    type=click.IntRange(0, MAX_ROW_ID),
-    metavar="NUMBER",
-    help="Only what has a later number.",
+    type=Count(0, MAX_ROW_ID),
+    metavar="ID",
+    help="Only events after the one with this id.",
 )
 @click.option(
+    "-n",
     "--limit",
-    type=click.IntRange(1, MAX_LIMIT),
-    help=f"How many: {DEFAULT_EVENTS}, if not said; with --follow, so many from before.",
+    type=Count(1, MAX_LIMIT),
+    show_default=f"{DEFAULT_EVENTS}, with --follow {FOLLOWED_EVENTS}",
+    help="Show at most N past events.",
 )
 def events(
     settings: Settings,
     follow: bool,
     types: tuple[str, ...],
+    list_types: bool,
     agents: tuple[str, ...],
     conversation: str | None,
     since: int | None,
     since_id: int | None,
     limit: int | None,
 ) -> Result | None:
-    """Show what happened last, the newest at the end; or with --follow all that happens from now.
+    """Show past events, newest last, and follow new ones.
 
-    With --since-id it goes on after that event, and misses none. --json prints one document; with
-    --follow, one document a line.
+    --follow starts with the last events, or with --since-id after that event without missing any.
+    --json prints one document. With --follow, --json prints one document a line, and past events
+    only if --limit, --since or --since-id is given.
 
     \b
     Examples:
@@ -171,7 +206,9 @@ def events(
       bullpen events --follow --since-id 4711 --json
     """
     if since is not None and since_id is not None:
-        raise click.UsageError("Give --since or --since-id, not both.")
+        raise click.UsageError("give --since or --since-id, not both")
+    if list_types:
+        return _list_types()
     wanted = EventFilter(
         types=frozenset(types) or None,
         agents=frozenset(agents) or None,
@@ -180,12 +217,22 @@ def events(
     as_json = json_requested()
     with closing(open_store(settings)) as store:
         start = None if since is None else max(0, store.clock.now() - since)
+        with store.read() as tx:
+            for each in wanted.agents or ():
+                check_filters(tx, agent=each)
         if follow:
+            if not as_json and limit is None and start is None and since_id is None:
+                limit = FOLLOWED_EVENTS
             _follow(store, wanted, start, since_id, limit, as_json=as_json)
             return None
         last = _last(store, wanted, start, since_id, limit or DEFAULT_EVENTS)
         lines = [] if as_json else _format_lines(store, last)
-    return Result(last, lines or "Nothing like that has happened.")
+    return Result(last, lines or "No events match.")
+
+
+def _list_types() -> Result:
+    rows = [(name, (each.__doc__ or "").partition("\n")[0]) for name, each in EVENT_TYPES.items()]
+    return Result(list(EVENT_TYPES), rows=[("TYPE", "TEXT"), *rows])
 
 
 def _last(
@@ -207,7 +254,7 @@ def _follow(
     *,
     as_json: bool,
 ) -> None:
-    """Show events as they come, until Ctrl-C or until the pipe has no reader."""
+    """Print new events, until Ctrl-C or until the pipe has no reader."""
     with suppress(KeyboardInterrupt, BrokenPipeError), closing(store.listen()) as listener:
         tail = EventTail.from_now(store)
         if since_id is not None:
@@ -219,6 +266,8 @@ def _follow(
         elif start is not None:
             with store.read() as tx:
                 tail.position = first_id_since(tx, EVENTS, start)
+        if sys.stdout.isatty():
+            print_notes([FOLLOWING])
         earliest = 0 if start is None else start
         while _has_reader():
             page = tail.read()
@@ -229,7 +278,7 @@ def _follow(
             if not page:
                 listener.wait(SETTLE_SECONDS if tail.has_uncommitted else POLL_SECONDS)
         return
-    # The rest of the buffer has no reader; a flush at exit would fail.
+    # The buffer has no reader; a flush at exit would fail.
     with suppress(OSError):
         sys.stdout.close()
 
@@ -252,7 +301,7 @@ def _format_lines(store: Store, events: Sequence[EventRecord]) -> list[str]:
 
 
 def _has_reader() -> bool:
-    """Whether standard output still has a reader; a write would tell only with the next event."""
+    """Whether standard output still has a reader; without it, only the next write would fail."""
     poll = select.poll()
     with suppress(OSError, ValueError):
         poll.register(sys.stdout.fileno(), 0)

@@ -1,4 +1,4 @@
-"""bullpen heartbeat: agents that look after their work without being asked."""
+"""bullpen heartbeat: agents that are woken at an interval."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import click
 from bullpen.cli import completion
 from bullpen.cli.command import Result, command
 from bullpen.cli.lazy import LazyGroup
-from bullpen.cli.options import combine_options, limit_option
-from bullpen.cli.output import format_fields
+from bullpen.cli.options import combine_options, limit_option, require_change
+from bullpen.cli.output import format_duration, format_fields, format_state
+from bullpen.core.background import count_live_workers
 from bullpen.core.clock import (
     format_interval,
     format_time,
@@ -28,6 +29,8 @@ from bullpen.core.heartbeats.manage import (
     list_heartbeats,
 )
 from bullpen.core.heartbeats.model import ActiveHours, Heartbeat, HeartbeatState
+from bullpen.core.heartbeats.run import send_heartbeat_now
+from bullpen.core.inspect.queue import PROCESSOR
 from bullpen.core.outbox.addresses import OWNER, parse_address
 from bullpen.core.roster.agents import get_agent
 from bullpen.core.store.transaction import Transaction
@@ -35,23 +38,42 @@ from bullpen.core.workspace.contents import heartbeat_path, read_heartbeat_text
 
 ALL_DAY = "all"
 
+agent_argument = click.argument("agent", metavar="AGENT", shell_complete=completion.agents)
+
 heartbeat_options = combine_options(
-    click.option("--every", help="How often, as 30m; a minute or more, an hour if never said."),
-    click.option("--hours", help="When, by the owner's clock, as 08:00-18:00; or all."),
-    click.option("--budget", type=int, help="How many beats a day at most; 24 if never said."),
+    click.option(
+        "--every",
+        metavar="DURATION",
+        show_default="1h",
+        help="Interval of at least one minute.",
+    ),
+    click.option(
+        "--hours",
+        metavar="HOURS",
+        show_default="all",
+        help="Hours in the owner's time zone, for example 08:00-18:00.",
+    ),
+    click.option(
+        "--budget", type=int, metavar="N", show_default="24", help="At most N heartbeats a day."
+    ),
     click.option(
         "--max-silent",
         type=int,
-        help="It pauses after so many silent beats in a row; 48 if never said, 0 is never.",
+        metavar="N",
+        show_default="48",
+        help="Pause after N silent heartbeats in a row; 0 = never.",
     ),
     click.option(
-        "--to", help="Who is told what it has to say: channel:address, or owner if never said."
+        "--to",
+        metavar="ADDRESS",
+        show_default="owner",
+        help="Reply address: channel:address, owner or nowhere.",
     ),
 )
 
 
 class HeartbeatOptions(TypedDict, total=False):
-    """The options of a heartbeat; None is an option that was not given."""
+    """The options of a heartbeat; None for an option that was not given."""
 
     every: str | None
     hours: str | None
@@ -62,36 +84,43 @@ class HeartbeatOptions(TypedDict, total=False):
 
 @click.group(cls=LazyGroup)
 def heartbeat() -> None:
-    """Wake agents from time to time, so that they look after their work.
+    """Wake agents at an interval.
+
+    A heartbeat sends the agent the text of its file heartbeat.md. An answer goes to the owner
+    unless it is HEARTBEAT_OK.
 
     \b
-    Example:
+    Examples:
       bullpen heartbeat on coder --every 1h --hours 08:00-18:00
+      bullpen heartbeat now coder
     """
 
 
-@command(heartbeat, tx="read")
+@command(heartbeat, tx="read", listing=True)
 def list_(tx: Transaction) -> Result:
-    """List the agents whose heartbeat was ever turned on or changed.
+    """List heartbeats.
+
+    Agents without a heartbeat that was turned on or changed are left out.
 
     \b
     Example:
       bullpen heartbeat list
     """
     heartbeats, zone = list_heartbeats(tx), owner_zone_name(tx.settings)
-    rows: list[tuple[str, ...]] = [("AGENT", "STATE", "EVERY", "HOURS", "NEXT", "LAST", "WHY")]
-    rows += [_heartbeat_row(each, zone) for each in heartbeats]
+    rows: list[tuple[str, ...]] = [("AGENT", "STATE", "EVERY", "HOURS", "NEXT", "LAST", "REASON")]
+    rows += [_heartbeat_row(each, zone, tx.now) for each in heartbeats]
     return Result(
         [_heartbeat_fields(tx, each) for each in heartbeats],
         rows=rows,
-        empty="No agent has a heartbeat. Next: bullpen heartbeat on assistant --every 1h",
+        empty="No heartbeats. Next: bullpen heartbeat on assistant --every 1h",
+        ids=(each.agent for each in heartbeats),
     )
 
 
 @command(heartbeat, tx="read")
-@click.argument("agent", shell_complete=completion.agents)
+@agent_argument
 def show(tx: Transaction, agent: str) -> Result:
-    """Show an agent's heartbeat, and what it is told by it.
+    """Show the heartbeat of an agent, and its text.
 
     \b
     Example:
@@ -100,75 +129,106 @@ def show(tx: Transaction, agent: str) -> Result:
     get_agent(tx, agent)
     heartbeat = get_heartbeat(tx, agent)
     path, text = heartbeat_path(tx.settings, agent), read_heartbeat_text(tx.settings, agent)
-    lines = text.strip().splitlines() or ["(nothing: it is not woken)"]
+    lines = text.strip().splitlines() or ["(empty: no heartbeats are sent)"]
     return Result(
         {**_heartbeat_fields(tx, heartbeat), "path": str(path), "text": text},
         [
             *_format_heartbeat(tx, heartbeat),
-            *format_fields(("told by", path), width=12),
+            *format_fields(("text", path), width=12),
             *(f"  {line}" for line in lines),
         ],
     )
 
 
 @command(heartbeat, people_only="change heartbeats", tx="write")
-@click.argument("agent", shell_complete=completion.agents)
+@agent_argument
 @heartbeat_options
 def on(tx: Transaction, /, agent: str, **options: Unpack[HeartbeatOptions]) -> Result:
-    """Turn an agent's heartbeat on, or let one that was paused go on.
+    """Turn on or resume the heartbeat of an agent.
 
     \b
     Example:
       bullpen heartbeat on coder --every 30m --hours 08:00-18:00 --budget 12
     """
-    return _change(tx, agent, options, on=True)
+    return _change(tx, agent, options, "Turned on", on=True)
 
 
 @command(heartbeat, people_only="change heartbeats", tx="write")
-@click.argument("agent", shell_complete=completion.agents)
+@agent_argument
 @heartbeat_options
 def set_(tx: Transaction, /, agent: str, **options: Unpack[HeartbeatOptions]) -> Result:
-    """Change what is named; the rest stays, and so does whether it is on.
+    """Change the given options of a heartbeat.
+
+    Does not turn it on or off.
 
     \b
     Example:
       bullpen heartbeat set coder --hours all --to telegram:123456789
     """
-    return _change(tx, agent, options)
+    require_change(options)
+    return _change(tx, agent, options, "Changed")
 
 
 @command(heartbeat, people_only="change heartbeats", tx="write")
-@click.argument("agent", shell_complete=completion.agents)
+@agent_argument
 def off(tx: Transaction, agent: str) -> Result:
-    """Turn an agent's heartbeat off; what was set up for it is kept.
+    """Turn off the heartbeat of an agent.
+
+    Its options are kept.
 
     \b
     Example:
       bullpen heartbeat off coder
     """
-    return _change(tx, agent, HeartbeatOptions(), on=False)
+    return _change(tx, agent, HeartbeatOptions(), "Turned off", on=False)
 
 
-@command(heartbeat, tx="read")
-@click.argument("agent", shell_complete=completion.agents)
-@limit_option()
-def history(tx: Transaction, agent: str, limit: int) -> Result:
-    """Show what became of an agent's beats, the newest first.
+@command(heartbeat, people_only="send heartbeats", tx="write")
+@agent_argument
+def now(tx: Transaction, agent: str) -> Result:
+    """Send a heartbeat to an agent now.
+
+    Works while the heartbeat is off, paused or outside its hours, and does not change its next due
+    time. It counts for the daily budget. The agent must be idle, and its heartbeat.md not empty.
 
     \b
     Example:
-      bullpen heartbeat history coder --limit 5
+      bullpen heartbeat now coder
+    """
+    get_agent(tx, agent)
+    text = read_heartbeat_text(tx.settings, agent).strip()
+    message_id = send_heartbeat_now(tx, agent, text)
+    hints = [f"Next: bullpen trace {message_id} -f, bullpen heartbeat history {agent}"]
+    if not count_live_workers(tx).get(PROCESSOR):
+        hints.insert(0, "No processor is running. Next: bullpen up")
+    return Result(
+        {"agent": agent, "message_id": message_id},
+        f"Enqueued message {message_id}: heartbeat of @{agent}.",
+        hints=hints,
+    )
+
+
+@command(heartbeat, tx="read", listing=True)
+@agent_argument
+@limit_option()
+def history(tx: Transaction, agent: str, limit: int) -> Result:
+    """List past heartbeats of an agent, newest first.
+
+    \b
+    Example:
+      bullpen heartbeat history coder -n 5
     """
     get_agent(tx, agent)
     runs, zone = list_heartbeat_runs(tx, agent, None, limit), owner_zone_name(tx.settings)
-    rows: list[tuple[str, ...]] = [("DUE", "OUTCOME", "MESSAGE", "WHY")]
+    rows: list[tuple[str, ...]] = [("DUE", "OUTCOME", "MESSAGE", "REASON")]
     rows += [_run_row(each, zone) for each in runs]
-    empty = f"@{agent} was never woken. Next: bullpen heartbeat show {agent}"
-    return Result(runs, rows=rows, empty=empty)
+    empty = f"No heartbeats of @{agent} yet. Next: bullpen heartbeat show {agent}"
+    ids = (each.message_id for each in runs if each.message_id is not None)
+    return Result(runs, rows=rows, empty=empty, ids=ids)
 
 
 def _change(
-    tx: Transaction, agent: str, options: HeartbeatOptions, *, on: bool | None = None
+    tx: Transaction, agent: str, options: HeartbeatOptions, done: str, *, on: bool | None = None
 ) -> Result:
     change = HeartbeatChange()
     if on is not None:
@@ -187,7 +247,10 @@ def _change(
     get_agent(tx, agent)
     change_heartbeat(tx, agent, **change)
     changed = get_heartbeat(tx, agent)
-    return Result(_heartbeat_fields(tx, changed), _format_heartbeat(tx, changed))
+    return Result(
+        _heartbeat_fields(tx, changed),
+        [f"{done} the heartbeat of @{agent}.", *_format_heartbeat(tx, changed)],
+    )
 
 
 def _heartbeat_fields(tx: Transaction, heartbeat: Heartbeat) -> dict[str, object]:
@@ -218,11 +281,11 @@ def _format_heartbeat(tx: Transaction, heartbeat: Heartbeat) -> list[str]:
         ("heartbeat", state),
         ("every", format_interval(heartbeat.every)),
         ("hours", f"{heartbeat.hours or ALL_DAY} ({zone})"),
-        ("budget", f"{heartbeat.budget} a day, {_left_today(tx, heartbeat)} of them left today"),
+        ("budget", f"{heartbeat.budget} a day, {_left_today(tx, heartbeat)} left today"),
         ("max silent", f"{silent}, {heartbeat.silent} in a row now"),
-        ("tells", _format_recipient(heartbeat)),
-        ("last beat", _format_optional(heartbeat.last_at, zone) or "never"),
-        ("next beat", _format_optional(_next_due(heartbeat, zone), zone) or "none"),
+        ("reply to", _format_recipient(heartbeat)),
+        ("last", _format_optional(heartbeat.last_at, zone) or "never"),
+        ("next", _format_optional(_next_due(heartbeat, zone), zone) or "none"),
         width=12,
     )
     if heartbeat.state is HeartbeatState.ON:
@@ -230,20 +293,21 @@ def _format_heartbeat(tx: Transaction, heartbeat: Heartbeat) -> list[str]:
     return [*fields, f"Next: bullpen heartbeat on {heartbeat.agent}"]
 
 
-def _heartbeat_row(heartbeat: Heartbeat, zone: str) -> tuple[str, ...]:
+def _heartbeat_row(heartbeat: Heartbeat, zone: str, now: int) -> tuple[str, ...]:
+    due, last = _next_due(heartbeat, zone), heartbeat.last_at
     return (
         heartbeat.agent,
-        heartbeat.state.value,
+        format_state(heartbeat.state.value),
         format_interval(heartbeat.every),
         str(heartbeat.hours or ALL_DAY),
-        _format_optional(_next_due(heartbeat, zone), zone),
-        _format_optional(heartbeat.last_at, zone),
+        "" if due is None else f"in {format_duration(due - now)}",
+        "" if last is None else f"{format_duration(now - last)} ago",
         heartbeat.reason or "",
     )
 
 
 def _next_due(heartbeat: Heartbeat, zone: str) -> int | None:
-    """Return when a heartbeat is due: one that comes due outside its hours waits for them."""
+    """Return the next due time; outside the hours of a heartbeat, their start."""
     due, hours = heartbeat.due_at, heartbeat.hours
     return due if due is None or hours is None else hours.next(due, get_zone(zone))
 

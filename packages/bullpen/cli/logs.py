@@ -1,4 +1,4 @@
-"""bullpen logs: the logs of the services, past and live."""
+"""bullpen logs: the logs of services, past and live."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import click
 
 from bullpen.cli.command import Result, command, json_requested, print_notes
-from bullpen.cli.options import SERVICES
+from bullpen.cli.options import SERVICES, Count
 from bullpen.cli.output import echo
 from bullpen.core.logs import LogFollower, LogFormatter, last_lines
 from bullpen.core.settings import Settings
@@ -22,20 +22,21 @@ LogLine = tuple[str, str]
 
 
 @command(people_only="read the logs")
-@click.argument("services", nargs=-1, type=SERVICES)
-@click.option("--follow", "-f", is_flag=True, help="Go on with what comes, until Ctrl-C.")
+@click.argument("services", metavar="[SERVICE]...", nargs=-1, type=SERVICES)
+@click.option("--follow", "-f", is_flag=True, help="Print new lines until Ctrl-C.")
 @click.option(
     "--lines",
     "-n",
-    type=click.IntRange(0, 10_000),
+    type=Count(0, 10_000),
     default=50,
     show_default=True,
-    help="How many of each service's last lines.",
+    help="Last N lines of each service.",
 )
 def logs(settings: Settings, services: tuple[str, ...], follow: bool, lines: int) -> Result | None:
-    """Print what the services logged last: those that are named, or all, in the order of time.
+    """Print the logs of services, ordered by time.
 
-    With --json each line is an object, and with --follow as well a document of its own.
+    Without a service, prints the logs of all. With --json, a line is an object; with --follow, each
+    is a document of its own.
 
     \b
     Examples:
@@ -45,7 +46,7 @@ def logs(settings: Settings, services: tuple[str, ...], follow: bool, lines: int
     names = services or tuple(each.name for each in list_programs(settings))
     following = {name: LogFollower(settings.logs / f"{name}.log") for name in names}
     last = merged_lines(settings, names, lines)
-    hints = [] if last else ["Nothing is logged yet. Next: bullpen up"]
+    hints = [] if last else ["No log lines yet. Next: bullpen up"]
     if not follow:
         return Result(
             [_fields(each) for each in last],
@@ -61,19 +62,19 @@ def logs(settings: Settings, services: tuple[str, ...], follow: bool, lines: int
 
 
 def merged_lines(settings: Settings, names: Sequence[str], count: int) -> list[LogLine]:
-    """The last lines of these services, in the order of the times that begin them."""
+    """The last lines of these services, in the order of time."""
     hide = LogFormatter(settings.secrets()).redact
     timed: list[tuple[str, str, str]] = []
     for name in names:
         at = ""
         for line in _last(settings, name, count):
-            at = line[:24] if line[:1].isdigit() else at  # a traceback stays with its line
+            at = line[:24] if line[:1].isdigit() else at  # a traceback stays with the line above it
             timed.append((at, name, hide(line)))
     return [(name, line) for _, name, line in sorted(timed, key=lambda each: each[0])]
 
 
 def new_lines(settings: Settings, following: dict[str, LogFollower]) -> Iterator[LogLine]:
-    """The lines that were logged since the last call."""
+    """The lines that were added since the last call."""
     hide = LogFormatter(settings.secrets()).redact
     for name, each in following.items():
         for line in each.lines():

@@ -347,7 +347,7 @@ def schedule_row(schedule: Schedule, now: int, zone: str) -> tuple[str, ...]:
 
 
 def format_next(schedule: Schedule, now: int) -> Iterator[str]:
-    """Yield the lines with the next due times of a schedule, or why there are none."""
+    """Yield the lines with the next due times of a schedule, or the reason for their absence."""
     if schedule.state is ScheduleState.DONE:
         yield "No due times left."
     elif schedule.state is ScheduleState.PAUSED:

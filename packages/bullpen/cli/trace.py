@@ -1,4 +1,4 @@
-"""bullpen trace: a conversation with times, attempts and cost."""
+"""bullpen trace: a conversation with its runs, times and cost."""
 
 from __future__ import annotations
 
@@ -33,25 +33,23 @@ from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store
 
 RETENTION_HINT = (
-    "What is older than the settings `archive_days` and `attempt_days` say is not kept."
+    "Old conversations are deleted after the settings `archive_days` and `attempt_days`."
 )
 POLL_SECONDS = 1.0
 MIN_REFRESH_SECONDS = 0.1
-"""The shortest time between two redraws, however much happens in other conversations."""
+"""The shortest time between two redraws, so that other conversations do not cause many."""
 
 
 @command()
 @click.argument("id_", metavar="ID", shell_complete=completion.conversation_ids)
-@click.option("--full", is_flag=True, help="Show whole texts instead of their beginnings.")
-@click.option(
-    "--follow", "-f", is_flag=True, help="Show it as it goes on, until nothing moves any more."
-)
+@click.option("--full", is_flag=True, help="Show texts in full.")
+@click.option("--follow", "-f", is_flag=True, help="Refresh until the conversation is finished.")
 def trace(settings: Settings, id_: str, full: bool, follow: bool) -> Result:
-    """Show all of a conversation as a tree: each message below the one that it came of.
+    """Show a conversation as a tree with runs and answers.
 
-    ID is that of the conversation or of any message in it, archived ones included. Of each there
-    is who asked whom, how long it waited and ran, every run with its cost and its error, the
-    answers and where they went.
+    ID is the id of the conversation or of any message in it, archived or not. Each message is below
+    the one that caused it, with sender and recipient, waiting time, runs with cost and errors, and
+    answers with their delivery state.
 
     \b
     Examples:
@@ -78,7 +76,7 @@ def _load_trace(store: Store, conversation: str) -> Trace:
             found = load_trace(tx, conversation)
     except NotFound:
         raise NotFound(
-            f"there is no message and no conversation {conversation[:60]!r}", hint=RETENTION_HINT
+            f"message or conversation {conversation[:60]!r} does not exist", hint=RETENTION_HINT
         ) from None
     return found
 
@@ -95,12 +93,12 @@ def _build_tree(store: Store, found: Trace, full: bool) -> LineTree:
 
 
 def _follow(store: Store, conversation: str, full: bool, *, quiet: bool) -> Trace:
-    """Reload whenever something happens, until Ctrl-C; returns the trace at the end."""
+    """Reload after each event, until Ctrl-C or the end; returns the last trace."""
     found = _load_trace(store, conversation)
     with suppress(KeyboardInterrupt), closing(store.listen()) as listener, ExitStack() as stack:
         live = None
         if not quiet:
-            from rich.live import Live  # only here: the command line begins without
+            from rich.live import Live  # imported here: it is slow to load
 
             live = stack.enter_context(Live(transient=True, auto_refresh=False))
         while found.stand is ConversationState.UNDER_WAY:
@@ -113,7 +111,7 @@ def _follow(store: Store, conversation: str, full: bool, *, quiet: bool) -> Trac
 
 
 def _trace_fields(found: Trace) -> dict[str, object]:
-    """The trace for a JSON document; times are in milliseconds since 1970."""
+    """The trace for a JSON document; times are milliseconds since 1970."""
     return {
         "conversation_id": found.conversation_id,
         "state": found.stand,

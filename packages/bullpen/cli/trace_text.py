@@ -30,28 +30,28 @@ GUIDES = ("├── ", "└── ", "│   ", "    ")
 ASCII = ("+-- ", "`-- ", "|   ", "    ")
 PREVIEW_CHARS = 160
 STATUS_LABELS = {
-    ConversationState.UNDER_WAY: "under way",
-    ConversationState.HELD: "waits for a person",
-    ConversationState.AT_REST: "at rest",
+    ConversationState.UNDER_WAY: "in progress",
+    ConversationState.HELD: "held",
+    ConversationState.AT_REST: "finished",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class ConversationClock:
-    """Formats moments in the owner's zone; the day only if it is not the first one."""
+    """Formats times in the owner's zone; with the date if it is not that of the start."""
 
     zone: ZoneInfo
     began: int
     now: int
 
     def at(self, moment: int) -> str:
-        """The time of day; with the date, if it is not that of the beginning."""
+        """The time of day; with the date if it differs from that of the start."""
         local = self._local(moment)
         today = local.date() == self._local(self.began).date()
         return local.strftime("%H:%M:%S" if today else "%Y-%m-%d %H:%M:%S")
 
     def day(self) -> str:
-        """The beginning, with date and zone."""
+        """The start, with date and zone."""
         return self._local(self.began).strftime("%Y-%m-%d %H:%M:%S %Z")
 
     def _local(self, moment: int) -> datetime:
@@ -59,7 +59,7 @@ class ConversationClock:
 
 
 def format_elapsed(milliseconds: int) -> str:
-    """As `3 h`; below 10 s with a tenth of a second."""
+    """A duration such as `3 h`; below 10 s with tenths of a second."""
     if milliseconds < 10 * SECOND:
         return f"{max(0, milliseconds) / SECOND:.1f} s"
     return format_duration(milliseconds)
@@ -67,7 +67,7 @@ def format_elapsed(milliseconds: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StyledLine:
-    """One line and its style on a terminal with colours."""
+    """A line with its style for a terminal."""
 
     text: str
     style: str = ""
@@ -75,7 +75,7 @@ class StyledLine:
 
 @dataclass(frozen=True, slots=True)
 class LineTree:
-    """A node of a tree: its lines, and the nodes below it."""
+    """A node of a tree: its lines, and its child nodes."""
 
     lines: tuple[StyledLine, ...]
     children: tuple[LineTree, ...] = ()
@@ -83,7 +83,7 @@ class LineTree:
 
 def to_rich_tree(root: LineTree) -> Tree:
     """The tree for rich."""
-    from rich.text import Text  # only here: the command line begins without
+    from rich.text import Text  # imported here: it is slow to load
     from rich.tree import Tree
 
     def label(node: LineTree) -> Text:
@@ -98,7 +98,7 @@ def to_rich_tree(root: LineTree) -> Tree:
 
 
 def tree_lines(root: LineTree, guides: tuple[str, str, str, str] = GUIDES) -> Iterator[str]:
-    """The tree as lines of text of any length."""
+    """The tree as lines of text."""
     middle, last, beside, beneath = guides
     waiting = [(root, "", "")]
     while waiting:
@@ -114,7 +114,7 @@ def tree_lines(root: LineTree, guides: tuple[str, str, str, str] = GUIDES) -> It
 
 
 def guides_for(out: TextIO) -> tuple[str, str, str, str]:
-    """The guides that the encoding of this stream can show."""
+    """The guides that the encoding of this stream has."""
     try:
         "".join(GUIDES).encode(out.encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
@@ -127,13 +127,13 @@ def print_tree(root: LineTree) -> None:
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")
     if sys.stdout.isatty():
-        from rich.console import Console  # only here: the command line begins without
+        from rich.console import Console  # imported here: it is slow to load
 
         Console(highlight=False).print(to_rich_tree(root))
     else:
         guides = guides_for(sys.stdout)
         for each in tree_lines(root, guides):
-            # Its characters are visible already, and click would change the stream's encoding.
+            # Control characters are already replaced; click would change the stream's encoding.
             print(each if guides is GUIDES else each.replace(ARROW, "->"))
 
 
@@ -148,10 +148,10 @@ class TraceFormatter:
 
     times: ConversationClock
     full: bool
-    """Whole texts instead of their beginnings."""
+    """Texts in full instead of previews."""
 
     def tree(self, found: Trace) -> LineTree:
-        """The conversation with all its messages."""
+        """The tree of a conversation."""
         tree = build_tree(found)
         children = [self._node(each) for each in tree.nodes]
         children += [
@@ -161,7 +161,7 @@ class TraceFormatter:
         return LineTree((self._heading(found),), tuple(children))
 
     def totals(self, found: Trace) -> str:
-        """The totals, and how much is not shown."""
+        """The totals, and whether messages are left out."""
         totals = found.totals
         work = sum(each.finished_at - each.started_at for each in found.attempts)
         ends = [each.finished_at for each in found.attempts]
@@ -172,18 +172,18 @@ class TraceFormatter:
             *_usage(totals.cost, totals.input_tokens, totals.output_tokens),
         ]
         if ends and found.stand is ConversationState.AT_REST:
-            parts.append(f"over after {format_elapsed(max(ends) - self.times.began)}")
+            parts.append(f"finished after {format_elapsed(max(ends) - self.times.began)}")
         text = ", ".join(parts)
         if totals.messages > len(found.steps):
-            text += f"; only the first {format_count(MAX_ROWS, 'message')} are shown"
+            text += f"; showing only the first {format_count(MAX_ROWS, 'message')}"
         return text
 
     def _heading(self, found: Trace) -> StyledLine:
         stand = STATUS_LABELS[found.stand]
-        return StyledLine(f"{found.conversation_id}: {stand}, began {self.times.day()}", "bold")
+        return StyledLine(f"{found.conversation_id}: {stand}, started {self.times.day()}", "bold")
 
     def _node(self, node: Node) -> LineTree:
-        # A loop instead of recursion: a chain may be longer than the stack.
+        # A loop instead of recursion, because a chain of handoffs may be very long.
         done: dict[int, LineTree] = {}
         waiting = [node]
         while waiting:
@@ -223,10 +223,10 @@ class TraceFormatter:
 
     def _run(self, number: int, run: Attempt) -> StyledLine:
         took = format_elapsed(run.finished_at - run.started_at)
-        text = f"run {number} at {self.times.at(run.started_at)} by {_model(run)}: {run.outcome}"
-        text += f" after {took}"
+        by = f" by {_model(run)}" if run.provider else ""
+        text = f"run {number} at {self.times.at(run.started_at)}{by}: {run.outcome} after {took}"
         if run.messages > 1:
-            text += f", for {format_count(run.messages, 'message')}"
+            text += f", {format_count(run.messages, 'message')} together"
         if usage := _usage(run.cost, run.input_tokens, run.output_tokens):
             text += f", {', '.join(usage)}"
         if run.error:
@@ -237,30 +237,29 @@ class TraceFormatter:
         return StyledLine(text, "dim" if good else "red" if run.error else "")
 
     def _waits_for(self, step: Step) -> StyledLine | None:
-        """What the message waits for, and the next command."""
+        """Why the message has not been answered, and the next command."""
         message = step.message
         why = self._text(message.last_error or "", quoted=False)
         match MessageState(message.status):
             case MessageState.PROCESSING:
                 since = step.claimed_at or message.updated_at
-                who = f" at {message.claimed_by}" if message.claimed_by else ""
+                who = f" by {message.claimed_by}" if message.claimed_by else ""
                 return StyledLine(
-                    f"runs since {format_elapsed(self.times.now - since)}{who}", "cyan"
+                    f"processing for {format_elapsed(self.times.now - since)}{who}",
+                    state_style(message.status) or "",
                 )
             case MessageState.PENDING:
                 left = message.available_at - self.times.now
                 if left > 0:
-                    return StyledLine(
-                        f"its turn comes in {format_elapsed(left)}{_because(why)}", "cyan"
-                    )
+                    return StyledLine(f"due in {format_elapsed(left)}{_because(why)}")
                 waits = format_elapsed(self.times.now - message.available_at)
-                return StyledLine(f"waits for its turn since {waits}", "cyan")
+                return StyledLine(f"pending for {waits}")
             case MessageState.HELD:
                 next_step = f"bullpen queue resume {quote(message.message_id)}"
-                return StyledLine(f"waits for a person{_because(why)}. Next: {next_step}", "yellow")
+                return StyledLine(f"held{_because(why)}. Next: {next_step}", "yellow")
             case MessageState.DEAD:
                 next_step = f"bullpen queue retry {quote(message.message_id)}"
-                return StyledLine(f"is dead{_because(why)}. Next: {next_step}", "red")
+                return StyledLine(f"dead{_because(why)}. Next: {next_step}", "red")
             case MessageState.CANCELLED | MessageState.EXPIRED:
                 return StyledLine(why) if why else None
             case MessageState.COMPLETED:
@@ -279,7 +278,7 @@ class TraceFormatter:
             yield StyledLine(f"[file: {file}]")
 
     def _delivery(self, response: ResponseRecord) -> str:
-        tries = format_count(response.delivery_attempts, "try", "tries")
+        attempts = format_count(response.delivery_attempts, "attempt")
         why = _because(self._text(response.last_error or "", quoted=False))
         match ResponseState(response.status):
             case ResponseState.ACKED:
@@ -289,11 +288,11 @@ class TraceFormatter:
             case ResponseState.PENDING if response.channel in PULL_CHANNELS:
                 return "not read yet"
             case ResponseState.PENDING:
-                return f"on its way{f', {tries} so far{why}' if response.delivery_attempts else ''}"
+                return f"pending{f' after {attempts}{why}' if response.delivery_attempts else ''}"
             case ResponseState.UNKNOWN:
-                return f"nobody knows whether it arrived{why}"
+                return f"unknown, delivery not confirmed{why}"
             case ResponseState.DEAD:
-                return f"not delivered, {tries}{why}. Next: bullpen response retry {response.id}"
+                return f"dead after {attempts}{why}. Next: bullpen response retry {response.id}"
             case never:
                 assert_never(never)
 
@@ -318,7 +317,7 @@ def _numbered(runs: tuple[Attempt, ...]) -> Iterator[tuple[int, Attempt]]:
 
 
 def _model(run: Attempt) -> str:
-    provider = run.provider or "nobody"
+    provider = run.provider or ""
     return f"{provider} with {run.model}" if run.model not in (None, "", provider) else provider
 
 

@@ -90,6 +90,11 @@ class Heartbeat(Document):
     left_today: int
 
 
+class HeartbeatSent(Document):
+    agent: str
+    message_id: str
+
+
 class HeartbeatShown(Heartbeat):
     path: str
     text: str

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 from sqlalchemy import ColumnElement, bindparam, select, update
 
 from bullpen.core.clock import get_zone, owner_zone_name, seconds_until, start_of_day
-from bullpen.core.errors import LaneError, UnknownAgent
+from bullpen.core.errors import IllegalMove, LaneError, UnknownAgent
 from bullpen.core.events.append import append_event
 from bullpen.core.events.base import MessageRef
 from bullpen.core.events.schedule import (
@@ -147,6 +147,26 @@ def send_heartbeat(tx: Transaction, heartbeat: Heartbeat, text: str, zone: ZoneI
     record_heartbeat_run(tx, agent, due, HeartbeatOutcome.SKIPPED, reason=reason)
     append_event(tx, HeartbeatSkipped(agent=agent, reason=reason))
     return False
+
+
+def send_heartbeat_now(tx: Transaction, agent: str, text: str) -> str:
+    """Send a heartbeat by hand, in every state and at any hour; returns the message's id.
+
+    It counts for the daily budget, but is sent even if the budget is used up. The next due time
+    stays.
+    """
+    lane = lock_lane(tx, agent)
+    if (reason := _skip_reason(lane, text)) is not None:
+        raise IllegalMove(
+            f"heartbeat of @{agent} not sent: {reason}",
+            hint=f"Show the agent and its text: bullpen heartbeat show {agent}",
+        )
+    heartbeat = get_heartbeat(tx, agent)
+    message = _enqueue(tx, heartbeat, text)
+    write_heartbeat(tx, replace(heartbeat, last_at=tx.now))
+    record_heartbeat_run(tx, agent, tx.now, HeartbeatOutcome.SENT, message_id=message)
+    append_event(tx, HeartbeatSent(MessageRef(agent, message, message)))
+    return message
 
 
 def _advance(
