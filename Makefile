@@ -77,8 +77,8 @@ upkeep: dev-venv ## Simulate 30 days of UPKEEP_MESSAGES=100000; the database mus
 	UPKEEP_MESSAGES=$(UPKEEP_MESSAGES) $(BIN)/python -m pytest --timeout=0 -s tests/maintenance/test_growth.py
 	$(call next,make crash)
 
-fresh: dev-venv ## Install on a bare Debian root, from a clone and from the wheel (needs root and debootstrap)
-	PYTHON='$(BIN)/python' bash deploy/fresh.sh
+fresh: ## Install on a bare Debian root, from a clone and from the wheel (needs root and debootstrap)
+	@PYTHON='$(PYTHON)' bash deploy/fresh.sh
 	$(call next,make test)
 
 check: check-format check-lint check-types check-imports ## Check format, lint, types and imports
@@ -113,8 +113,8 @@ pictures: dev-venv ## Regenerate the terminal pictures in docs/pictures (needs t
 	$(BIN)/python -m tests.docs.pictures
 	$(call next,git diff --stat docs/pictures)
 
-wheel: dev-venv ## Build the wheel into dist/
-	$(BIN)/uv build --quiet --wheel --no-build-isolation --out-dir dist
+wheel: venv ## Build the wheel into dist/
+	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
 	$(call next,uv tool install dist/*.whl)
 
 bench: ## Benchmark the queue and other queues (installs them; BENCH="..." are arguments)

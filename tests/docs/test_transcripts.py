@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import time
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from tests.docs.transcripts import (
     run_page,
 )
 
+HINT = f"If the run is right: {sys.executable} -m tests.docs.transcripts"
 WAITING_SECONDS = 120.0
 """A reader waits no longer than this, all commands of the tutorial together."""
 
@@ -31,7 +33,7 @@ def test_every_command_prints_what_the_page_shows(page: str) -> None:
     results = run_page(ROOT / page)
     took = time.monotonic() - began
     wrong = [each.diff() for each in results if each.differs]
-    assert not wrong, "\n\n".join([*wrong, "If the run is right: make transcripts"])
+    assert not wrong, "\n\n".join([*wrong, HINT])
     assert took < WAITING_SECONDS
 
 

@@ -77,7 +77,7 @@ PLACEHOLDERS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("SIZE", r"\b\d+(?:\.\d+)? ?(?:bytes|[kKMG]i?B)\b"),
         ("VERSION", r"\b\d+\.\d+(?:\.\d+)+\b"),
         ("COUNT rows", r"\b\d+ rows\b"),
-        ("RUNNING PID", r"\bRUNNING \d+"),
+        ("running PID", r"\b(?i:running) \d+"),
     )
 )
 
@@ -276,7 +276,11 @@ def reader(directory: Path) -> Iterator[Shell]:
     _script(programs / "uv", f'PYTHONPATH="{ROOT}" exec "{sys.executable}" -m tests.installed "$@"')
     standin = Path(__file__).with_name("claude.py")
     _script(directory / "claude", f'exec "{sys.executable}" "{standin}" "$@"')
-    _script(programs / "install-claude", f'exec cp "{directory}/claude" "$HOME/.local/bin/"')
+    _script(
+        programs / "install-claude",
+        f'cp "{directory}/claude" "$HOME/.local/bin/" && mkdir -p "$HOME/.claude"'
+        ' && echo "{}" >"$HOME/.claude/.credentials.json"',  # as after a login
+    )
     tool = home / ".local" / "share" / "uv" / "tools" / "bullpen"
     _script(programs / "python", f'exec "{tool}/bin/python" "$@"')
     (home / "bullpen").symlink_to(ROOT)
