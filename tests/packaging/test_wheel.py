@@ -95,7 +95,7 @@ def test_the_wheel_runs_outside_the_checkout(environment: Path, home: Path) -> N
     try:
         bullpen("up")
         assert "hello" in bullpen("send", "hello")
-        assert "RUNNING" in bullpen("status")
+        assert "running" in bullpen("status")
         bullpen("doctor")
     finally:
         bullpen("down")
