@@ -202,7 +202,7 @@ def test_a_number_that_no_column_can_keep_is_refused_as_the_api_does(
             with subtests.test(option=option, number=number):
                 refused = company("agent", "lane", "coder", option, number)
                 assert refused.status == 2
-                assert "is not in the range" in refused.err
+                assert "is not between" in refused.err
 
 
 def test_teams_are_changed_and_disbanded(bullpen: Bullpen) -> None:

@@ -52,10 +52,10 @@ def example(settings: Settings) -> Result:
     )
 
 
-def test_a_person_reads_lines_a_table_hints_and_notes(bullpen: Bullpen) -> None:
+def test_a_person_reads_lines_a_table_notes_and_hints(bullpen: Bullpen) -> None:
     ended = run(bullpen, example)
     assert ended.stdout == "first\nsecond\nNAME  COUNT\na     1\n"
-    assert ended.stderr == "a hint\na note\n"
+    assert ended.stderr == "a note\na hint\n"
     assert ended.exit_code == 3
 
 

@@ -82,7 +82,7 @@ def show(tx: Transaction, agent_id: str) -> Result:
         {**agent_fields(agent, lane), "teams": teams, "place": directory, "policy": policy},
         format_fields(
             ("id", agent.id),
-            ("name", agent.name),
+            ("name", agent.name or None),
             ("provider", agent.provider),
             ("model", agent.model or "(the default of the provider)"),
             ("permission", agent.permission.value),
@@ -94,7 +94,7 @@ def show(tx: Transaction, agent_id: str) -> Result:
             ("teams", " ".join(teams) or "(none)"),
             ("state", _describe_state(lane)),
             ("queue", describe_policy(policy)),
-            ("system prompt", agent.system_prompt),
+            ("system prompt", agent.system_prompt or None),
             width=14,
         ),
     )

@@ -12,7 +12,7 @@ import click
 from bullpen.cli import completion
 from bullpen.cli.agent import agent_fields, describe_policy
 from bullpen.cli.command import Result, command, read_transaction, require_person, write_transaction
-from bullpen.cli.options import Function, combine_options, require_change
+from bullpen.cli.options import Count, Function, combine_options, require_change
 from bullpen.cli.output import format_provider
 from bullpen.cli.provider_setup import setup_steps
 from bullpen.core.company import add_agent, apply_switches, change_agent, plan_switches, reset_agent
@@ -54,7 +54,8 @@ def agent_options(*, defaults: bool) -> Callable[[Function], Function]:
         name: str, kind: type[StrEnum], default: str, text: str
     ) -> Callable[[Function], Function]:
         choices = click.Choice([each.value for each in kind])
-        return click.option(name, type=choices, show_default=defaults and default, help=text)
+        shown = str(default) if defaults else None
+        return click.option(name, type=choices, default=shown, show_default=True, help=text)
 
     return combine_options(
         click.option("--name", help="Display name."),
@@ -62,7 +63,8 @@ def agent_options(*, defaults: bool) -> Callable[[Function], Function]:
             "--provider",
             metavar="NAME",
             shell_complete=completion.providers,
-            show_default=defaults and DEFAULTS.provider,
+            default=DEFAULTS.provider if defaults else None,
+            show_default=True,
             help="Provider that answers: echo, claude, codex, opencode, http or custom:ID.",
         ),
         click.option(
@@ -213,15 +215,13 @@ OVERFLOWS = click.Choice([each.value for each in Overflow])
 @click.option("--batching", type=BATCHINGS, help="Pending messages that one run answers.")
 @click.option(
     "--max-depth",
-    type=click.IntRange(0, MAX_DEPTH),
-    metavar="N",
+    type=Count(0, MAX_DEPTH),
     help="Maximum number of pending messages; 0 is unlimited.",
 )
 @click.option("--overflow", type=OVERFLOWS, help="Action when the lane is full.")
 @click.option(
     "--max-attempts",
-    type=click.IntRange(1, MAX_ATTEMPTS),
-    metavar="N",
+    type=Count(1, MAX_ATTEMPTS),
     help="Failed runs after which a message is dead.",
 )
 def lane(

@@ -67,8 +67,9 @@ class Result:
                 print_table(list(self.rows), self.empty)
             if self.show is not None:
                 self.show()
-            print_notes(self.hints)
         print_notes(self.notes)
+        if not as_json:
+            print_notes(self.hints)
         if self.status:
             sys.exit(self.status)
 

@@ -18,7 +18,12 @@ from bullpen.cli.output import confirm, format_count, format_fields, one_line
 from bullpen.cli.probe import probe
 from bullpen.cli.provider_setup import test_hints
 from bullpen.core.errors import BadProvider
-from bullpen.core.roster.programs import Program, find_programs, probe_versions
+from bullpen.core.roster.programs import (
+    Program,
+    find_programs,
+    install_command,
+    probe_versions,
+)
 from bullpen.core.roster.providers import (
     CUSTOM_PREFIX,
     CustomProvider,
@@ -150,8 +155,17 @@ def show(settings: Settings, provider: str) -> Result:
             width=9,
         ),
         notes=[] if name is None else path.differences([name]),
-        hints=[f"To test it: bullpen provider test {summary.provider}"] if name else [],
+        hints=_describe_next(summary, program),
     )
+
+
+def _describe_next(summary: ProviderSummary, program: Program | None) -> list[str]:
+    if program is None:
+        return []
+    if program.path is not None:
+        return [f"To test it: bullpen provider test {summary.provider}"]
+    install = install_command(program.name)
+    return [f"To install it: {install}"] if install else []
 
 
 @command(provider, people_only="remove providers")

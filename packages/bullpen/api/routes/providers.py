@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+import os
 
 from pydantic import BaseModel, Field, RootModel
 
@@ -28,6 +28,7 @@ from bullpen.core.roster.providers import (
 )
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import MASK, mask, mask_url
+from bullpen.ops.services.search_path import search_path
 
 routes = Routes("providers", "Providers, built-in and custom.")
 
@@ -186,7 +187,8 @@ def _provider_answer(provider: CustomProvider) -> ProviderAnswer:
 def _available(
     name: str, origin: ProviderOrigin, program: str | None, *, configured: bool
 ) -> Available:
-    installed = program is None or shutil.which(program) is not None
+    path = search_path(api().settings, os.environ)
+    installed = program is None or path.find(program) is not None
     return Available(
         name=name, origin=origin, program=program, installed=installed, configured=configured
     )
