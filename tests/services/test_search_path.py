@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import os
 import stat
+from pathlib import Path
 
 import pytest
 
+from bullpen.core.settings import Settings
+from bullpen.ops.services import SUPERVISED_VARIABLE
+from bullpen.ops.services.search_path import (
+    FILE,
+    choose_path,
+    read_recorded_path,
+    record_at_start,
+    record_change,
+    run_environment,
+    search_path,
+)
 from tests.cli.command import Bullpen, without_agents
-
-pytestmark = pytest.mark.slow
 
 NARROW = "/usr/bin:/bin"
 """As cron has it."""
@@ -37,6 +47,7 @@ def paused(up: Bullpen) -> Bullpen:
     return up
 
 
+@pytest.mark.slow
 def test_a_program_installed_after_up_is_found_once_its_agent_is_resumed(paused: Bullpen) -> None:
     later = install_claude(paused)
     resumed = paused.ok("agent", "resume", "coder", PATH=later)
@@ -57,6 +68,7 @@ def test_a_program_installed_after_up_is_found_once_its_agent_is_resumed(paused:
     )
 
 
+@pytest.mark.slow
 def test_restart_processor_applies_a_changed_path(paused: Bullpen) -> None:
     later = install_claude(paused)
     listed = paused.ok("provider", "list", PATH=later)
@@ -67,3 +79,50 @@ def test_restart_processor_applies_a_changed_path(paused: Bullpen) -> None:
     paused.ok("agent", "resume", "coder", PATH=NARROW)
     assert "@coder: pong" in answer(paused)
     assert "claude is on this shell's PATH" not in paused.ok("provider", "list", PATH=later).err
+
+
+def directory_with(tmp_path: Path, name: str, *programs: str) -> str:
+    """A directory with programs of these names."""
+    made = tmp_path / name
+    made.mkdir()
+    for each in programs:
+        (made / each).write_text("#!/bin/sh\n")
+        (made / each).chmod(0o755)
+    return str(made)
+
+
+def test_no_program_of_agents_is_lost_or_replaced_by_a_narrow_path(tmp_path: Path) -> None:
+    both = directory_with(tmp_path, "both", "claude", "codex")
+    claude = directory_with(tmp_path, "claude", "claude")
+    codex = directory_with(tmp_path, "codex", "codex")
+    narrow = directory_with(tmp_path, "narrow")
+    assert choose_path(claude, both) == both
+    assert choose_path(narrow, claude) == claude
+    assert choose_path(both, narrow) == both
+    assert choose_path(both, codex) == both
+    assert choose_path(f"{claude}:{narrow}", f"{codex}:{narrow}") == f"{claude}:{narrow}:{codex}"
+    assert choose_path(claude, "") == claude
+
+
+def test_services_in_the_foreground_keep_the_path_of_their_environment(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path)
+    settings.run.mkdir()
+    unit = directory_with(tmp_path, "unit")
+    shell = directory_with(tmp_path, "shell", "claude")
+    assert record_at_start(settings, {"PATH": unit}, foreground=True) == []
+    (line,) = record_change(settings, {"PATH": shell}, ["claude"])
+    assert f"Add {shell} to the PATH of the service unit" in line
+    supervised = {"PATH": shell, SUPERVISED_VARIABLE: "processor"}
+    assert run_environment(settings, supervised)["PATH"] == unit
+    assert run_environment(settings, {"PATH": shell})["PATH"] == shell
+    assert record_at_start(settings, {"PATH": shell}, foreground=False) == []
+    assert run_environment(settings, supervised)["PATH"] == shell
+
+
+def test_a_damaged_record_counts_as_none(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path)
+    settings.run.mkdir()
+    for text in ("", "[]", '{"path": 1}', "{"):
+        (settings.run / FILE).write_text(text)
+        assert read_recorded_path(settings) is None
+        assert search_path(settings, {"PATH": "/usr/bin"}).runs == "/usr/bin"
