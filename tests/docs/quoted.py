@@ -29,7 +29,13 @@ _ROUTE = re.compile(
     r"(?:\b(GET|POST|PUT|PATCH|DELETE) )?(?:https?://[\w.:$-]+)?(/api/[^\s`\"')|,;]*)"
 )
 _HOLE = re.compile(r"<\w+>|\{\w+\}|…|\$\w+")
-_FIELD = ".{1,90}?"
+_NAMED = re.compile(
+    r"`(bullpen [^`]*)`|(?:Next|[Rr]un|Then|Test|add):\s+(bullpen [^\n]*)|^ {2,}(bullpen [^\n]*)$",
+    re.MULTILINE,
+)
+"""Commands in a text: between backticks, after a colon, or on a line of their own."""
+FIELD = "FIELD"
+"""Stands for what the program fills into a text."""
 LITERAL_CHARS = 8
 """A piece of a text must have so many letters of its own to be looked for."""
 
@@ -68,6 +74,16 @@ def commands(page: Path) -> Iterator[Command]:
         words = " ".join(quoted.split())
         if words.startswith("bullpen ") or " bullpen " in words:
             yield from (Command(page, each) for each in _commands_of(words))
+
+
+def program_commands() -> Iterator[Command]:
+    """Find each command line that a text of the program names: a hint, or an example of a help."""
+    for path, text in program_texts():
+        for found in _NAMED.findall(text):
+            quoted = next(part for part in found if part)
+            for each in re.split(r"(?:, |; )(?:then: )?(?=bullpen )", quoted):
+                for command in _commands_of(each):
+                    yield Command(path, command.strip().rstrip(".;"))
 
 
 def routes(page: Path) -> Iterator[tuple[str, str]]:
@@ -116,29 +132,35 @@ def unprinted(line: str) -> str:
 def printed_texts() -> tuple[re.Pattern[str], ...]:
     """Return each string of the program as a regular expression; fields match anything."""
     found = set()
-    for path in sorted((ROOT / "packages").rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        for node in ast.walk(tree):
-            if isinstance(node, ast.JoinedStr):
-                pieces = [
-                    str(each.value) if isinstance(each, ast.Constant) else None
-                    for each in node.values
-                ]
-            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-                pieces = [node.value]
-            else:
-                continue
-            literal = "".join(each or "" for each in pieces)
-            if len(re.sub(r"\W", "", literal)) >= LITERAL_CHARS:
-                pattern = "".join(_FIELD if each is None else _loose(each) for each in pieces)
-                found.add(re.sub(rf"{re.escape(_FIELD)}$", ".{1,90}", pattern))
+    for _, text in program_texts():
+        parts = re.split(rf"{FIELD}|\{{\w*\}}", text)  # a field of `str.format` is one, too
+        if len(re.sub(r"\W", "", "".join(parts))) >= LITERAL_CHARS:
+            last = "" if parts[-1] else ".{0,90}"
+            found.add(".{1,90}?".join(re.escape(each) for each in parts) + last)
     return tuple(re.compile(each) for each in sorted(found))
 
 
-def _loose(text: str) -> str:
-    """Match the text; a field of `str.format` in it matches anything."""
-    parts = re.split(r"\{\w*\}", text)
-    return _FIELD.join(re.escape(each) for each in parts)
+@cache
+def program_texts() -> tuple[tuple[Path, str], ...]:
+    """Return each string of the program, with `FIELD` for what is filled in."""
+    texts = []
+    for path in sorted((ROOT / "packages").rglob("*.py")):
+        inside = set()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.JoinedStr):
+                inside |= {id(each) for each in node.values}
+                pieces = (
+                    str(each.value) if isinstance(each, ast.Constant) else FIELD
+                    for each in node.values
+                )
+                texts.append((path, "".join(pieces)))
+            elif (
+                isinstance(node, ast.Constant)
+                and isinstance(node.value, str)
+                and id(node) not in inside
+            ):
+                texts.append((path, node.value))
+    return tuple(texts)
 
 
 def _typed(block: str) -> str:
@@ -180,7 +202,7 @@ def _up_to_operator(text: str) -> str:
             quote = "" if each == quote else quote
         elif each in "'\"":
             quote = each
-        elif each in "|;&<>)":
+        elif each in "|;&<>)" or text.startswith("$(", place):
             return text[:place]
     return text
 

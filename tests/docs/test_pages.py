@@ -10,7 +10,16 @@ import pytest
 
 from bullpen.core.settings import Settings
 from bullpen.core.states import LaneState, MessageState, ResponseState
-from tests.docs.quoted import DOCS, ROOT, commands, is_route, pages, routes, unprinted
+from tests.docs.quoted import (
+    DOCS,
+    ROOT,
+    commands,
+    is_route,
+    pages,
+    program_commands,
+    routes,
+    unprinted,
+)
 
 TERMS = {
     *("message", "response", "agent", "lane", "batch", "run", "attempt", "claim", "lease", "token"),
@@ -52,6 +61,17 @@ def test_every_command_on_a_page_exists_with_its_options(subtests: pytest.Subtes
                 if (problem := each.problem())
             ]
             assert not wrong, "\n".join(wrong)
+
+
+def test_every_command_that_the_program_names_exists_with_its_options() -> None:
+    found = list(program_commands())
+    assert len(found) > 300
+    wrong = [
+        f"{each.page.relative_to(ROOT)}: bullpen {each.text}: {problem}"
+        for each in found
+        if (problem := each.problem())
+    ]
+    assert not wrong, "\n".join(wrong)
 
 
 def test_every_route_on_a_page_exists(subtests: pytest.Subtests) -> None:
