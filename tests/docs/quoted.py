@@ -22,6 +22,7 @@ GENERATED = {"commands.md"}
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _INLINE = re.compile(r"(?<!`)`([^`\n]+(?:\n[^`\n]+)?)`(?!`)")
+_INDENTED = re.compile(r"^ {4}(bullpen .*)$", re.MULTILINE)
 _SHELL = {"", "sh", "console"}
 _BEFORE = r"(?:^|[|;&(]\s*|\$\(|(?<!\S)(?:sudo|exec)\s+|(?:[\d*]+\s+){5}|[A-Z_]+=\S*\s+)"
 _COMMAND = re.compile(rf"{_BEFORE}(?:\$\s+)?(?:\S*/bin/)?bullpen(?=\s|$)")
@@ -57,8 +58,9 @@ class Command:
 
 
 def pages() -> list[Path]:
-    """Every page that is written by hand, and those that follow from the code."""
-    return [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+    """Every page that people and agents read; the changelog names commands of other versions."""
+    shipped = [*(ROOT / "packages").rglob("*.md"), *(ROOT / "examples").rglob("*.md")]
+    return [*ROOT.glob("[RC][EO]*.md"), *sorted(DOCS.rglob("*.md")), *sorted(shipped)]
 
 
 def commands(page: Path) -> Iterator[Command]:
@@ -70,6 +72,8 @@ def commands(page: Path) -> Iterator[Command]:
         if language in _SHELL:
             for line in _logical_lines(_typed(block) if language == "console" else block):
                 yield from (Command(page, each) for each in _commands_of(line))
+    for line in _INDENTED.findall(text):
+        yield from (Command(page, each) for each in _commands_of(line))
     for quoted in _INLINE.findall(_FENCE.sub("", text)):
         words = " ".join(quoted.split())
         if words.startswith("bullpen ") or " bullpen " in words:

@@ -40,7 +40,8 @@ TERMS = {
 }
 """The words of Bullpen that a stranger does not know, each an entry of the glossary."""
 
-INTERNAL_VARIABLES = {"BULLPEN_RUN", "BULLPEN_KEY", "BULLPEN_HOME"}
+OTHER_VARIABLES = {"BULLPEN_RUN", "BULLPEN_KEY", "BULLPEN_NOTHING_TOKEN"}
+"""Of a run, of the proxy for clients of TinyAGI, and of an example."""
 
 
 def test_every_page_is_linked_from_the_index(subtests: pytest.Subtests) -> None:
@@ -85,7 +86,7 @@ def test_every_route_on_a_page_exists(subtests: pytest.Subtests) -> None:
 
 def test_every_setting_on_a_page_exists(subtests: pytest.Subtests) -> None:
     names = {each.name for each in fields(Settings)}
-    variables = {f"BULLPEN_{each.upper()}" for each in names} | INTERNAL_VARIABLES
+    variables = {f"BULLPEN_{each.upper()}" for each in names} | OTHER_VARIABLES
     for page in pages():
         with subtests.test(page=str(page.relative_to(ROOT))):
             text = page.read_text(encoding="utf-8")

@@ -106,7 +106,7 @@ def setup(
         echo("\nStopped. The last question has changed nothing.")
         for line in _changes(home) if home.changed else ():
             echo(line)
-        echo("Next: bullpen setup goes on from here")
+        echo("Next: bullpen setup")
         sys.exit(1)
 
 
