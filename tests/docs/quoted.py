@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 
 from bullpen.api.description import describe
+from bullpen.cli.history import HistoryGroup
 from bullpen.cli.main import cli
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -216,6 +217,8 @@ def _problem(command: click.Command, context: click.Context, words: list[str]) -
     words = [each for each in words if each not in ("…", "...")]
     if isinstance(command, click.Group):
         options = _leading_options(words)
+        if options and isinstance(command, HistoryGroup):
+            options, words = [], ["list", *words]
         problem = _parse(command, context, options)
         rest = words[len(options) :]
         if problem or not rest or _is_placeholder(rest[0]):
