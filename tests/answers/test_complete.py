@@ -112,9 +112,12 @@ def test_who_does_not_exist_is_told_to_the_person_and_to_the_agent(store: Store)
     write(store, "@coder go")
     answer(store, "coder", "I ask [@nobody: help] and [#nowhere: help]")
     ((_, text),) = told(store)
-    assert "(@nobody was not told: there is nobody of that name)" in text
-    assert "(#nowhere was not told" in text
-    assert [note.partition(" ")[0] for note in notes(store, "coder")] == ["@nobody", "#nowhere"]
+    assert "(not sent to @nobody: this agent or team does not exist)" in text
+    assert "(not sent to #nowhere" in text
+    assert [note.partition(":")[0] for note in notes(store, "coder")] == [
+        "not sent to @nobody",
+        "not sent to #nowhere",
+    ]
     assert rows(store, MESSAGES)[-1]["from_agent"] is None
 
 
@@ -126,7 +129,7 @@ def test_of_very_many_notes_only_some_are_told(store: Store) -> None:
     ((_, text),) = told(store)
     assert len(text.encode()) < store.settings.message_bytes
     assert len(notes(store, "coder")) == MAX_NOTES + 1
-    assert "more of the kind" in notes(store, "coder")[-1]
+    assert "more such notes" in notes(store, "coder")[-1]
 
 
 def test_rooms_are_open_only_to_members_of_their_team(store: Store) -> None:
@@ -135,7 +138,7 @@ def test_rooms_are_open_only_to_members_of_their_team(store: Store) -> None:
     write(store, "@coder go")
     answer(store, "coder", "[#ops: hi] [#dev: hi]")
     assert posts(store) == [("dev", "coder", "hi")]
-    assert "#ops was not told" in told(store)[0][1]
+    assert "not sent to #ops" in told(store)[0][1]
     assert try_claim(store, "a") is None
 
 
@@ -210,7 +213,7 @@ def test_a_file_outside_allowed_roots_is_refused_and_reported(store: Store, file
     (row,) = responses(store)
     assert files_of(row) == []
     for path in ("/etc/hostname", "../bullpen.db"):
-        assert f"({path} was not sent: it lies outside" in row["message"]
+        assert f"({path} was not sent: it is outside" in row["message"]
     assert len(notes(store, "coder")) == 2
     refused = events(store, "file_refused")
     assert [event["conversation_id"] for event in refused] == [root, root]
@@ -227,7 +230,7 @@ def test_a_file_for_nobody_is_told_to_the_agent(store: Store, files: Path) -> No
     answer(store, "coder", "[send_file: report.txt]", roots=[Root(files)])
     assert responses(store) == []
     assert notes(store, "coder") == [
-        "report.txt was not sent: no person waits for this answer",
+        "report.txt was not sent: nobody receives this answer",
     ]
 
 

@@ -87,7 +87,10 @@ def test_nobody_writes_to_itself() -> None:
 def test_posts_go_only_to_rooms_of_the_speakers_own_teams() -> None:
     found = composed("[#ops: hello] [#nothing: hello] [#Developers: hello]")
     assert found.posts == (Post("dev", "hello"),)
-    assert [note.partition(" ")[0] for note in found.notes] == ["#ops", "#nothing"]
+    assert [note.partition(":")[0] for note in found.notes] == [
+        "not sent to #ops",
+        "not sent to #nothing",
+    ]
 
 
 def test_files_are_named_each_once_and_not_shown() -> None:

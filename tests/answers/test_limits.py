@@ -63,7 +63,7 @@ def _person(store: Store) -> list[str]:
     return [
         row["message"]
         for row in responses(store)
-        if row["channel"] == "slack" and "goes no further" in row["message"]
+        if row["channel"] == "slack" and "to other agents are held" in row["message"]
     ]
 
 
@@ -78,7 +78,7 @@ def test_hop_limit_ends_ping_pong_with_a_notice(store: Store) -> None:
     runs = talk(store, PING_PONG, BOUND)
     assert runs == store.settings.max_hops + 1
     assert statuses(store) == {"completed": runs, "held": 1}
-    assert _held(store) == ["the conversation has gone on for 8 handoffs in a row"]
+    assert _held(store) == ["the conversation has reached its limit of 8 handoffs in a row"]
     assert (len(_person(store)), len(_owner(store))) == (1, 1)
     for text in (*_person(store), *_owner(store)):
         assert "8 handoffs" in text
@@ -109,7 +109,7 @@ def test_the_message_limit_counts_what_the_whole_answer_would_make(store: Store)
     answer(store, "a", "[@b: 1] [@c: 2] [@d: 3]")
     answer(store, "b", "[@c: 4] [@d: 5]")
     answer(store, "c", "[@a: 6]")
-    assert _held(store) == ["the conversation has 6 messages of at most 6"]
+    assert _held(store) == ["the conversation has reached its limit of 6 messages"]
     answer(store, "d", "[@a,b,c: 7]")
     assert len(_held(store)) == 4
     assert (len(_person(store)), len(_owner(store))) == (1, 1)
@@ -121,7 +121,7 @@ def test_archived_messages_count_as_well(store: Store) -> None:
     answer(store, "a", "[@b: 1]")
     to_archive(store, root)
     answer(store, "b", "[@a: 2]")
-    assert _held(store) == ["the conversation has 2 messages of at most 2"]
+    assert _held(store) == ["the conversation has reached its limit of 2 messages"]
     # The person's address is in the archive now.
     assert len(_person(store)) == 1
 
@@ -132,7 +132,7 @@ def test_the_cost_limit_counts_the_run_that_reaches_it(store: Store) -> None:
     answer(store, "a", "[@b: 1]", usage=Usage(cost=0.6))
     assert _held(store) == []
     answer(store, "b", "[@a: 2]", usage=Usage(cost=0.5))
-    assert _held(store) == ["the conversation has cost 1.10 dollars of at most 1.00"]
+    assert _held(store) == ["the conversation has reached its cost limit of $1.00 ($1.10)"]
 
 
 def test_the_cost_limit_counts_what_failed_and_crashed_runs_cost(
@@ -147,7 +147,7 @@ def test_the_cost_limit_counts_what_failed_and_crashed_runs_cost(
     answer(store, "a", "[@b: 1]", usage=Usage(cost=0.2))
     assert _held(store) == []
     answer(store, "b", "[@a: 2]", usage=Usage(cost=0.2))
-    assert _held(store) == ["the conversation has cost 1.10 dollars of at most 1.00"]
+    assert _held(store) == ["the conversation has reached its cost limit of $1.00 ($1.10)"]
 
 
 def test_no_limit_of_cost_is_any_cost(store: Store) -> None:
@@ -254,7 +254,7 @@ def test_the_owner_who_asked_is_told_once(store: Store) -> None:
     team(store, "a", "b", max_hops=0)
     write(store, "@dev go", channel="telegram", sender="owner", sender_id="42", reply_to=None)
     answer(store, "a", "[@b: x]")
-    assert len([text for _, text in told(store) if "goes no further" in text]) == 1
+    assert len([text for _, text in told(store) if "to other agents are held" in text]) == 1
 
 
 def test_a_person_reached_by_way_of_others_is_told_at_the_first_address(store: Store) -> None:
@@ -264,7 +264,7 @@ def test_a_person_reached_by_way_of_others_is_told_at_the_first_address(store: S
     answer(store, "a", "[#dev: x]")
     answer(store, "b", "[@a: y]")
     (text,) = _person(store)
-    assert text.startswith("@b goes no further")
+    assert text.startswith("The messages of @b to other agents are held")
     (row,) = (
         row for row in responses(store) if row["message"] == text and row["channel"] == "slack"
     )
@@ -300,4 +300,4 @@ def test_a_handoff_keeps_the_team_and_so_its_limits(store: Store) -> None:
     (row,) = children(store, root)
     assert row["team_id"] == "dev"
     answer(store, "outsider", "[@b: y]")
-    assert _held(store) == ["the conversation has gone on for 1 handoffs in a row"]
+    assert _held(store) == ["the conversation has reached its limit of 1 handoff in a row"]

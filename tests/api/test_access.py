@@ -286,7 +286,7 @@ def test_bullpen_open_sends_no_link_to_another_program(
             with subtests.test(name), _squatter(answer) as port:
                 refused = bullpen("open", "--print", BULLPEN_API_PORT=str(port))
                 assert (refused.status, refused.out) == (1, "")
-                assert "is not this home's API" in refused.err
+                assert "is not the API of this home" in refused.err
         with subtests.test("another home's API"):
             port = int(other.url.rpartition(":")[2])
             assert bullpen("open", "--print", BULLPEN_API_PORT=str(port)).status == 1
@@ -400,7 +400,7 @@ def test_a_blank_token_stops_the_start(stores: Stores, text: str) -> None:
     settings.token_file.chmod(0o600)
     result = Bullpen(settings.home)("run", "api")
     assert result.status == 1
-    assert "holds no token" in result.err
+    assert "has fewer than 24 characters" in result.err
 
 
 def test_a_token_that_others_can_read_stops_the_start(stores: Stores) -> None:
@@ -410,7 +410,7 @@ def test_a_token_that_others_can_read_stops_the_start(stores: Stores) -> None:
     settings.token_file.chmod(0o644)
     result = Bullpen(settings.home)("run", "api")
     assert result.status == 1
-    assert "read by others" in result.err
+    assert "readable by other users" in result.err
     with pytest.raises(UnsafeSecret):
         ensure_token(settings)
 

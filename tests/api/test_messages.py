@@ -41,7 +41,7 @@ def test_who_addresses_nobody_on_a_channel_is_answered_there_once(served: Served
         assert response.status_code == 404
     (told,) = served.get("/api/responses/pending?channel=telegram")
     assert (told["messageId"], told["senderId"]) == ("tg_mine", "7")
-    assert "@nobody" in told["message"]
+    assert "'nobody'" in told["message"]
     assert "@coder" in told["message"]
     # Its caller reads the error.
     served.ask("POST", "/api/message", {**said, "channel": "web", "messageId": "web_mine"})

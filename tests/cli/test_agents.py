@@ -292,7 +292,7 @@ def test_a_held_message_is_listed_with_the_reason_and_let_go(company: Bullpen) -
         sent = company("send", "@dev !say [@tester: !say hi]", "--json")
     assert sent.status == 75
     conversation = sent.json
-    assert "goes no further" in conversation["answers"][-1]["message"]
+    assert "to other agents are held" in conversation["answers"][-1]["message"]
     (held,) = company.ok("queue", "held", "--json").json
     assert held["conversation_id"] == conversation["message_id"]
     assert "handoffs" in company.ok("queue", "held").out

@@ -91,10 +91,10 @@ def test_a_run_writes_only_to_people_who_wrote_to_its_agent(office: Bullpen) -> 
     assert office.ok(*later, "owner", **run).out
     for channel, person in (("telegram", "999"), ("slack", "666"), ("telegram", "66%")):
         error = refused(office(*SEND, channel, "--to", person, **run))
-        assert "who never wrote to it" in error
+        assert "who never wrote to @" in error
         assert "--reach all" in error
     for words in ((*later[:5], "--to"), ("schedule", "set", own, "--to")):
-        assert "never wrote to it" in refused(office(*words, "telegram:999", **run))
+        assert "never wrote to @" in refused(office(*words, "telegram:999", **run))
     assert "not for whom" in refused(office("schedule", "set", made, "--text", "x", **run))
     assert office.ok("queue", "status", "--json").json["outgoing"] == 2 + 3
 

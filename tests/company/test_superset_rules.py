@@ -138,7 +138,7 @@ def test_rule_7_the_hop_limit_ends_a_ping_pong_with_a_notice(
     assert found["completed"] == 1 + store.settings.max_hops
     (held,) = (row for row in rows(store, MESSAGES) if row["status"] == "held")
     assert held["hop"] == store.settings.max_hops + 1
-    (notice,) = (each for each in responses(store) if "goes no further" in each["message"])
+    (notice,) = (each for each in responses(store) if "to other agents are held" in each["message"])
     assert f"bullpen queue resume --conversation {asked}" in notice["message"]
     assert f"bullpen queue cancel --conversation {asked}" in notice["message"]
 
@@ -158,7 +158,7 @@ def test_rule_7_a_room_that_answers_itself_stops_at_the_limit(
         found = wait_until_over(store)
     assert found["held"] >= 1
     assert found["completed"] <= store.settings.max_messages
-    notices = [each for each in responses(store) if "goes no further" in each["message"]]
+    notices = [each for each in responses(store) if "to other agents are held" in each["message"]]
     assert len(notices) == 1
     assert (notices[0]["channel"], notices[0]["sender"]) == ("cli", "owner")
 

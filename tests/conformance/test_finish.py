@@ -171,7 +171,10 @@ def _draining(store: Store) -> None:
     do(store, drain_lane, "reviewer")
 
 
-@pytest.mark.parametrize(("make", "word"), [(_full, "holds 1 of 1"), (_draining, "draining")])
+@pytest.mark.parametrize(
+    ("make", "word"),
+    [(_full, "already has 1 pending message, the limit is 1"), (_draining, "draining")],
+)
 def test_a_handoff_that_its_lane_does_not_take_is_held_and_the_run_is_kept(
     store: Store, make: Callable[[Store], None], word: str
 ) -> None:

@@ -87,7 +87,7 @@ def test_what_is_too_old_is_set_aside_and_a_person_may_send_it_all_the_same(
     release_hold(held, before)
     assert [status(held, each) for each in old] == ["dead"] * 3
     assert {row["last_error"] for row in rows(held, RESPONSES) if row["id"] in old} == {
-        "set aside: it was too old when it was let go"
+        "too old when the restored home was released"
     }
     assert [each.id for each in lease(held)] == [new]
 

@@ -113,7 +113,10 @@ def test_a_response_that_every_attempt_abandoned_is_dead(store: Store, clock: Fa
         clock.advance(MINUTE)
     assert lease(store) == []
     row = row_of(store, response)
-    assert (row["status"], row["last_error"]) == ("dead", "every client that took it died")
+    assert (row["status"], row["last_error"]) == (
+        "dead",
+        "the channel client stopped at every attempt",
+    )
     assert ends(store) == ["response_dead"]
 
 

@@ -213,10 +213,10 @@ def test_a_client_gets_the_files_of_a_delivery_open_and_none_that_was_swapped(
             assert (opened.name, opened.size, opened.file.read()) == ("fine", 4, b"fine")
             assert all(isinstance(each, RefusedFile) for each in found[1:])
             assert [str(each).rpartition(": ")[2] for each in found[1:]] == [
-                "it lies outside of the agent's workspace and the stored files",
+                "it is outside of the agent's workspace and the stored files",
                 "it has a hard link",
                 "it does not exist",
-                "it lies outside of the agent's workspace and the stored files",
+                "it is outside of the agent's workspace and the stored files",
             ]
         assert opened.file.closed
     finally:

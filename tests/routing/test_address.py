@@ -14,7 +14,7 @@ EVERYBODY = AddressBook(
     teams={"dev": ("Dev  team", "coder"), "night": ("Night", "tester"), "code": ("QA", "tester")},
 )
 NOBODY = AddressBook({}, {})
-LISTING = "agents: @coder (Code Wizard), @tester"
+LISTING = "Agents: @coder (Code Wizard), @tester"
 
 pieces = st.sampled_from(
     (
@@ -71,17 +71,20 @@ def test_a_room_is_found_by_its_team(name: str, team: str | None) -> None:
 
 def test_the_listing_says_who_exists() -> None:
     some = AddressBook({"coder": "Code Wizard", "tester": "Tester"}, {"dev": ("Dev team", "coder")})
-    assert some.listing("x") == "agents: @coder (Code Wizard), @tester; teams: @dev (Dev team)"
-    assert AddressBook({"a": "a"}, {}).listing("x") == "agents: @a"
-    assert NOBODY.listing("x") == "there are no agents yet"
+    assert some.listing("x") == "Agents: @coder (Code Wizard), @tester. Teams: @dev (Dev team)."
+    assert AddressBook({"a": "a"}, {}).listing("x") == "Agents: @a."
+    assert (
+        NOBODY.listing("x")
+        == "There are no agents yet. Run `bullpen agent add coder` to create one."
+    )
 
 
 def test_of_many_names_the_nearest_are_listed() -> None:
     many = AddressBook({f"agent{number}": "" for number in range(10_000)} | {"coder": "Ann"}, {})
     with pytest.raises(UnknownRecipient) as caught:
         route_text("@codr hi", many, "agent1")
-    assert caught.value.hint.startswith("agents: @coder (Ann), ")
-    assert caught.value.hint.endswith("and 9991 more")
+    assert caught.value.hint.startswith("Agents: @coder (Ann), ")
+    assert caught.value.hint.endswith("and 9991 more.")
     assert len(caught.value.hint) < 400
 
 
@@ -114,7 +117,9 @@ def test_a_prefix_takes_the_whole_message(text: str, expected: tuple[str, str]) 
     "text", ["@nobody", " @nobody hi", "@nobody: x", "@no-body_2,x", "@coders x"]
 )
 def test_a_prefix_to_nobody_sends_nothing_and_says_who_exists(text: str) -> None:
-    with pytest.raises(UnknownRecipient, match=r"^there is nobody called @(no|coders)") as caught:
+    with pytest.raises(
+        UnknownRecipient, match=r"^agent or team .(no|coders).* does not exist"
+    ) as caught:
         route_text(text, EVERYBODY, "zoe")
     assert caught.value.hint.startswith(LISTING)
 
@@ -148,7 +153,9 @@ def test_the_default_may_be_a_team() -> None:
 def test_a_default_that_is_nobody_is_refused() -> None:
     with pytest.raises(UnknownRecipient) as caught:
         route_text("hi", NOBODY, "coder")
-    assert caught.value.hint == "there are no agents yet"
+    assert (
+        caught.value.hint == "There are no agents yet. Run `bullpen agent add coder` to create one."
+    )
 
 
 @pytest.mark.parametrize(

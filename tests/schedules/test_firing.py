@@ -182,7 +182,7 @@ def test_a_full_or_closed_lane_is_told_and_stops_nothing(store: Store, clock: Fa
     do(store, archive_lane, "other")
     wait(store, clock)
     assert outcomes(store, made) == outcomes(store, closed) == ["skipped"]
-    assert "holds 0 of 0" in runs(store, made)[0]["reason"]
+    assert "already has 0 pending messages, the limit is 0" in runs(store, made)[0]["reason"]
     assert "archived" in runs(store, closed)[0]["reason"]
 
 

@@ -162,7 +162,7 @@ def test_a_team_that_is_disbanded_pauses_its_schedules(store: Store, clock: Fake
     team(store, AGENT, "reviewer")
     made = plan(store, team_id="dev")
     do(store, remove_team, "dev")
-    assert see(store, made.id).reason == "the team dev was disbanded"
+    assert see(store, made.id).reason == "the team dev was removed"
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def test_a_home_that_others_can_write_to_starts_nothing_and_loads_no_plugin(
             for command in (("up",), ("run", "processor"), ("send", "hello", "--no-wait")):
                 refused = empty(*command)
                 assert refused.status == 1
-                assert f"{path} can be written by others" in refused.err
+                assert f"{path} is writable by other users" in refused.err
                 assert f"chmod go-w {path}" in refused.err
             with pytest.raises(UnsafeDirectory):
                 Plugins.load(empty.home)
@@ -81,10 +81,10 @@ def test_the_password_goes_to_no_socket_of_another_users(empty: Bullpen) -> None
         try:
             there = replace(empty, home=deep)
             shown = there("status")
-            assert (shown.status, "is a link" in shown.err) == (3, True), shown
-            assert "is a link" in there("up").err
+            assert (shown.status, "is a symbolic link" in shown.err) == (3, True), shown
+            assert "is a symbolic link" in there("up").err
             for use in (Supervisor(settings).alive, lambda: socket_directory(settings)):
-                with pytest.raises(UnsafeDirectory, match="is a link"):
+                with pytest.raises(UnsafeDirectory, match="is a symbolic link"):
                     use()
             assert heard == []
             settings.sockets.unlink()

@@ -155,7 +155,7 @@ def test_sockets_are_not_put_where_others_can_write(empty: Bullpen) -> None:
     run.chmod(0o777)
     refused = empty("up")
     assert refused.status == 1
-    assert "can be written by others" in refused.err
+    assert "is writable by other users" in refused.err
     assert empty("status").status == 3
 
 

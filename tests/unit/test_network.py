@@ -18,7 +18,7 @@ def test_a_port_that_somebody_listens_on_is_taken_however_willing_he_is(option: 
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        with pytest.raises(AddressTaken, match=f"port {port} of 127.0.0.1 is taken") as caught:
+        with pytest.raises(AddressTaken, match=f"port {port} on 127.0.0.1 is in use") as caught:
             check_api_address(Settings(api_port=port))
     assert "api_port" in caught.value.hint
     check_api_address(Settings(api_port=port))

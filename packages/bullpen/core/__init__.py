@@ -1,1 +1,1 @@
-"""What every process shares: the store, the queue, the outbox and events."""
+"""The code that all processes share: the store, the queue, the outbox and events."""

@@ -1,4 +1,4 @@
-"""One verb applied to many messages or responses; a refused one does not stop the others."""
+"""Apply one action to many messages or responses; a refused one does not stop the others."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CHANGED_MEANWHILE = (IllegalMove, UnknownMessage, UnknownResponse)
 
 @dataclass(frozen=True, slots=True)
 class BulkFailure:
-    """A row to which the verb was not applied, and why."""
+    """A row that was refused, and the error."""
 
     id: str
     error: BullpenError
@@ -46,7 +46,7 @@ class BulkResult:
 def apply_to_messages(
     tx: Transaction, verb: Callable[[Transaction, str], None], found: Sequence[RowRef]
 ) -> BulkResult:
-    """Apply a verb to each of these messages."""
+    """Apply an action to each of these messages."""
     for agent in sorted({each.agent for each in found}):
         lock_lane(tx, agent)
     refused = []
@@ -61,7 +61,7 @@ def apply_to_messages(
 def apply_to_responses(
     tx: Transaction, verb: Callable[[Transaction, int], None], found: Sequence[RowRef]
 ) -> BulkResult:
-    """Apply a verb to each of these responses, by id, so that two transactions cannot deadlock."""
+    """Apply an action to each of these responses in the order of ids, which prevents deadlocks."""
     refused = []
     for number in sorted(each.id for each in found):
         try:
@@ -82,7 +82,7 @@ class Killed:
 
 def kill(tx: Transaction, number: str, reason: str = "killed") -> Killed:
     """Cancel the message of this row id or `message_id`."""
-    # The lane is locked first: a claim or an end of the run at this moment is waited for.
+    # The lane is locked first, to wait for a claim or the end of a run at this moment.
     lock_lane(tx, get_message_by_number(tx, number).agent)
     found = get_message_by_number(tx, number)
     cancel(tx, found.message_id, reason)
@@ -90,20 +90,20 @@ def kill(tx: Transaction, number: str, reason: str = "killed") -> Killed:
 
 
 def lock_message_in_state(tx: Transaction, number: str, state: MessageState) -> MessageRecord:
-    """The message of this row id or `message_id`, its lane locked; only in this state."""
+    """The message of this row id or `message_id` in this state, with a locked lane."""
     found = get_message_by_number(tx, number)
     if found.status == state:
         lock_lane(tx, found.agent)
         found = get_message_by_number(tx, number)
     if found.status != state:
         raise UnknownMessage(
-            f"there is no {state} message {number[:60]!r}", hint=f"It is {found.status}."
+            f"message {number[:60]!r} is not {state}", hint=f"Its state is {found.status}."
         )
     return found
 
 
 def retry_all_dead(tx: Transaction, agent: str | None, kind: str | None, limit: int) -> int:
-    """Retry dead messages, the oldest first; returns how many.
+    """Retry dead messages, oldest first; returns their number.
 
     Messages of a removed agent stay dead, and do not stop the others.
     """

@@ -1,4 +1,4 @@
-"""Time: the clock, units, time zones and moments as people write them."""
+"""Time: clocks, units, time zones, and the times and durations that people write."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HOUR = 60 * MINUTE
 DAY = 24 * HOUR
 
 MAX_WAIT_SECONDS = 5.0
-"""The longest wait without reading the clock, which may be set, or be ahead after a sleep."""
+"""The longest wait before the clock is read again, since it may be set or jump after a sleep."""
 
 
 class Clock(Protocol):
@@ -51,10 +51,10 @@ class SystemClock:
 
 
 class UnchangedTimer:
-    """For how long this process has seen values unchanged, whatever any clock is set to.
+    """How long this process has seen values unchanged, whatever the clocks are set to.
 
-    Between two looks a limited time counts: in a longer pause this process slept, or was stopped,
-    and so perhaps did the process that would have changed the value.
+    Between two looks only a limited time counts: during a longer pause this process slept or was
+    stopped, and possibly so was the process that would have changed the value.
     """
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class UnchangedTimer:
         self._lock = threading.Lock()
 
     def look(self, name: str, value: object, now: int, max_pause: int) -> int:
-        """See a value; returns for how long it has been unchanged, 0 if it is new."""
+        """Observe a value; returns how long it has been unchanged, 0 if it is new."""
         with self._lock:
             seen, unchanged, last = self._seen.get(name, (None, 0, now))
             unchanged = unchanged + min(now - last, max_pause) if seen == value else 0
@@ -70,20 +70,20 @@ class UnchangedTimer:
             return unchanged
 
     def forget(self, name: str) -> None:
-        """Begin anew with this value."""
+        """Start again with this value."""
         with self._lock:
             self._seen.pop(name, None)
 
 
 def seconds_until(moment: int | None, now: int) -> float:
-    """How long to wait for a moment; None is a moment that is not known yet."""
+    """The seconds to wait for a moment; None means that it is not known yet."""
     if moment is None:
         return MAX_WAIT_SECONDS
     return min(max((moment - now) / SECOND, 0.0), MAX_WAIT_SECONDS)
 
 
 def poll_until(condition: Callable[[], Result], seconds: float, interval: float) -> Result:
-    """Call `condition` every `interval` seconds until it is true; gives its last result."""
+    """Call `condition` every `interval` seconds until it is true; returns its last result."""
     deadline = time.monotonic() + seconds
     while not (result := condition()) and time.monotonic() < deadline:
         time.sleep(interval)
@@ -110,7 +110,7 @@ def owner_zone_name(settings: Settings) -> str:
 
 
 def start_of_day(now: int, here: ZoneInfo, days: int = 0) -> int:
-    """When today begins in this zone, or the day this many days from now."""
+    """The beginning of today in this zone, or of the day this many days from now."""
     local = datetime.fromtimestamp(now / SECOND, UTC).astimezone(here) + timedelta(days=days)
     begins = local.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
     return int(begins.timestamp()) * SECOND

@@ -115,7 +115,7 @@ class ProviderSwitch:
     old_model: str
     provider: str
     model: str
-    """Empty is the provider's own choice."""
+    """Empty means the provider's default."""
 
     @property
     def is_change(self) -> bool:
@@ -126,7 +126,7 @@ class ProviderSwitch:
 def add_agent(tx: Transaction, agent: Agent, policy: LanePolicy | None = None) -> None:
     """Add an agent and create its lane; an agent that was removed before gets its old lane back.
 
-    Without a policy an old lane keeps its own.
+    Without a policy, an old lane keeps its own one.
     """
     check_new_name(agent.id)
     _check_agent(tx, agent)
@@ -153,7 +153,7 @@ def change_agent(tx: Transaction, agent_id: str, **change: Unpack[AgentChange]) 
     _check_agent(tx, changed)
     _update(tx, changed)
     if (before.provider, before.directory) != (changed.provider, changed.directory):
-        # A session belongs to its provider and to the directory that it was begun in.
+        # A session belongs to its provider and to the directory in which it was started.
         _reset_sessions(tx, agent_id)
         changed = replace(changed, resets=before.resets + 1)
     _update_lane(tx, changed)
@@ -169,23 +169,24 @@ def _run_setup(agent: Agent) -> tuple[str, ...]:
 
 
 def reset_agent(tx: Transaction, agent_id: str) -> None:
-    """Delete its sessions: the next run begins a new one, and a run that is going on keeps none."""
+    """Delete its sessions: the next run starts a new one, and a run in progress keeps none."""
     get_agent(tx, agent_id)
     _reset_sessions(tx, agent_id)
     append_event(tx, SessionReset(agent=agent_id))
 
 
 def remove_agent(tx: Transaction, agent_id: str, *, force: bool = False) -> None:
-    """Remove an agent with its sessions, take it out of its teams, and archive its lane.
+    """Remove an agent and its sessions, remove it from its teams, and archive its lane.
 
-    Its history and its directory stay. `force` cancels its messages.
+    Its history and its directory are kept. `force` cancels its messages.
     """
     get_agent(tx, agent_id)
     lane = lock_lane(tx, agent_id)
     if not force and (lane.pending or lane.claim_token is not None):
         raise LaneBusy(
-            f"{agent_id} has {lane.pending} messages to answer, or one in work",
-            hint="Wait until it is through, or cancel all of it with --force.",
+            f"@{agent_id} has unfinished messages: {lane.pending} pending"
+            + (", and a run in progress" if lane.claim_token is not None else ""),
+            hint="Wait until they are completed, or cancel them with --force.",
         )
     _cancel_all(tx, agent_id, f"{agent_id} was removed")
     leave_teams(tx, agent_id)
@@ -198,7 +199,7 @@ def remove_agent(tx: Transaction, agent_id: str, *, force: bool = False) -> None
 
 
 def leave_teams(tx: Transaction, agent: str) -> None:
-    """Take an agent out of its teams; the next member leads, and an empty team is removed."""
+    """Remove an agent from its teams; the next member becomes leader, an empty team is removed."""
     for team_id in [team.id for team in teams_of(tx, agent)]:
         team = lock_team(tx, team_id)
         rest = tuple(member for member in team.members if member != agent)
@@ -210,9 +211,9 @@ def leave_teams(tx: Transaction, agent: str) -> None:
 
 
 def remove_team(tx: Transaction, team_id: str) -> None:
-    """Remove a team and pause its schedules; its agents and its room's history stay."""
+    """Remove a team and pause its schedules; its agents and its room's history are kept."""
     get_team(tx, team_id)
-    pause_orphans(tx, f"the team {team_id} was disbanded", team_id=team_id)
+    pause_orphans(tx, f"the team {team_id} was removed", team_id=team_id)
     disband_team(tx, team_id)
 
 
@@ -226,9 +227,9 @@ def select_agents(tx: Transaction, named: Collection[str], provider: str | None)
 def plan_switches(
     agents: Sequence[Agent], provider: str | None, model: str | None
 ) -> list[ProviderSwitch]:
-    """The changes to be made; agents that need none are left out.
+    """The necessary changes; agents that need none are left out.
 
-    Another provider has other models: if none is named, the provider chooses.
+    Providers have different models: with a new provider and no model, its default applies.
     """
     found = [_plan_switch(each, provider or each.provider, model) for each in agents]
     return [each for each in found if each.is_change]
@@ -268,12 +269,15 @@ def _check_agent(tx: Transaction, agent: Agent) -> None:
     check_display_name(agent.name, tx.settings.message_bytes)
     check_model(agent.model, tx.settings.message_bytes)
     for text in (agent.provider, agent.system_prompt, agent.directory):
-        check_text(text, tx.settings.message_bytes, "what describes the agent")
+        check_text(text, tx.settings.message_bytes, "a field of the agent")
     if not agent.provider:
-        raise BadName("an agent needs a provider", hint="Give echo, claude, codex or another one.")
+        raise BadName(
+            "the provider is missing", hint="Run `bullpen provider list` to see all providers."
+        )
     if agent.directory and not PurePath(agent.directory).is_absolute():
         raise BadName(
-            f"the directory {agent.directory!r} is not absolute", hint="Give the whole path."
+            f"the directory {agent.directory!r} is not absolute",
+            hint="Use a path that begins with /.",
         )
 
 
@@ -300,7 +304,7 @@ def _update_lane(tx: Transaction, agent: Agent) -> None:
 
 
 def _reset_sessions(tx: Transaction, agent_id: str) -> None:
-    # In this order: a run that is saving its session is waited for, and that session is deleted.
+    # In this order, so that a run that is saving its session is waited for, and that is deleted.
     tx.write(COUNT_RESET, {"agent": agent_id, "now": tx.now})
     tx.write(DELETE_SESSIONS, {"agent": agent_id})
 

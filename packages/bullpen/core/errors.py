@@ -1,27 +1,27 @@
 """Every error that Bullpen raises on purpose.
 
     BullpenError
-    ├── InputError                 the request cannot be carried out as it is
+    ├── InputError                 invalid input; nothing was written
     │   ├── BadText                a NUL, a lone surrogate, an empty text
     │   ├── TextTooLong            over the limit of a message
-    │   ├── BadNumber              one that no database can keep
-    │   ├── BadDelay               a delay below zero
+    │   ├── BadNumber              out of range
+    │   ├── BadDelay               a negative delay
     │   ├── DeadlinePassed         a deadline in the past
-    │   ├── BadDeadline            a deadline that no database can keep
-    │   ├── BadClaim               of no message, or for no time
-    │   ├── BadName                an id that has not the required form
-    │   ├── BadTeam                without members, or its leader is none of them
-    │   ├── BadProvider            without an address or key
-    │   ├── BadSchedule            a time that never comes
-    │   ├── BadPlace               an address that its channel cannot read
-    │   ├── BadHeartbeat           an impossible interval, or impossible hours
-    │   ├── BadKey                 a key without rights, or expired
-    │   ├── BadRequest             not as the API's description says
-    │   │   ├── NotJson            a body of another kind
-    │   │   ├── TooSlow            the request did not come in time
+    │   ├── BadDeadline            a deadline too far in the future
+    │   ├── BadClaim               a claim of zero messages, or with an empty lease
+    │   ├── BadName                an invalid id
+    │   ├── BadTeam                no members, or a leader who is not a member
+    │   ├── BadProvider            without a URL or key
+    │   ├── BadSchedule            an invalid time, or one that never comes
+    │   ├── BadPlace               an address that is invalid on its channel
+    │   ├── BadHeartbeat           an invalid interval, or invalid hours
+    │   ├── BadKey                 a key without scopes, or expired
+    │   ├── BadRequest             does not match the OpenAPI description
+    │   │   ├── NotJson            a body of another content type
+    │   │   ├── TooSlow            the request did not arrive in time
     │   │   └── BodyTooLarge
-    │   └── BadSetting             a setting that cannot be read
-    │       └── SettingFixed       one that cannot be changed from here
+    │   └── BadSetting             an invalid setting
+    │       └── SettingFixed       a setting that cannot be changed here
     ├── NotFound
     │   ├── UnknownAgent
     │   ├── UnknownTeam
@@ -34,14 +34,14 @@
     │   ├── UnknownFile
     │   └── UnknownService
     ├── Conflict
-    │   ├── DuplicateMessage       carries the state of the first one
+    │   ├── DuplicateMessage       has the state of the first one
     │   ├── NameTaken              by an agent, a team or a provider
-    │   ├── StaleToken             the claim's lease is over; nothing was changed
-    │   ├── IllegalMove            not from this state
-    │   ├── ServiceFailed          it does not start or stop
-    │   ├── TooMany                schedules that one agent has made
-    │   └── InTheWay               something else is where a file should be
-    ├── AccessError                the caller may not do this
+    │   ├── StaleToken             the claim's lease expired; nothing was changed
+    │   ├── IllegalMove            not allowed in the present state
+    │   ├── ServiceFailed          a service did not start or stop
+    │   ├── TooMany                schedules made by one agent
+    │   └── InTheWay               an existing file or directory blocks it
+    ├── AccessError                the caller is not allowed to do this
     │   ├── NoAccess               no token, or an invalid or revoked one
     │   ├── TooManyFailures        from one address, in one minute
     │   ├── ScopeTooSmall
@@ -50,47 +50,48 @@
     │   ├── ForeignHost
     │   └── ForeignPage            the request comes from a page of another site
     ├── UnsafeSecret               blank, short, or readable by others
-    ├── Overloaded                 too many at once; try again
-    ├── UploadQuotaExceeded        an API key has as many bytes of files as it may
-    ├── KeyBacklog                 as many messages of one key wait as may
-    ├── NoSupervisor               the request needs a running supervisor
-    ├── RunsAlready                a home has only one of it
-    ├── UnsafeDirectory            others could put their own sockets into it
-    ├── AddressTaken               another program listens there
-    ├── ForeignListener            another program listens where the API should
-    ├── NoApi                      the API does not run
+    ├── Overloaded                 too many requests; try again
+    ├── UploadQuotaExceeded        the files of an API key reached their limit
+    ├── KeyBacklog                 the pending messages of an API key reached their limit
+    ├── NoSupervisor               the supervisor is not running
+    ├── RunsAlready                a second process of a single service
+    ├── UnsafeDirectory            writable by other users
+    ├── AddressTaken               the API's port is in use
+    ├── ForeignListener            another program listens on the API's address
+    ├── NoApi                      the API is not running
     ├── LaneError
     │   ├── LaneFull
     │   ├── LaneClosed             draining or archived
-    │   └── LaneBusy               has work that must end first
+    │   └── LaneBusy               has unfinished messages
     └── StoreError
-        ├── StoreBusy              try again
-        ├── StoreUnavailable       the server or file cannot be reached
-        │   └── CommitUnknown      it went away while it was committing
-        ├── StoreFull              no room on the disk, or less than the reserve
+        ├── StoreBusy              locked for too long; try again
+        ├── StoreUnavailable       cannot be reached
+        │   └── CommitUnknown      the connection was lost during COMMIT
+        ├── StoreFull              no disk space, or less than the reserve
         ├── StoreReadOnly
         ├── StoreCorrupt
-        ├── StoreMissing           it was there, and was removed, emptied or replaced
-        ├── BackupFailed           and left nothing behind
+        ├── StoreMissing           was removed, emptied or replaced
+        ├── BackupFailed           no part of it is left
         ├── BadBackup              damaged, or not a backup
-        ├── SchemaTooNew           made by a later Bullpen
+        ├── SchemaTooNew           made by a later version
         └── SchemaTooOld           needs `bullpen db upgrade`
 
 Each has a stable `code` and an `http_status` for the API, an `exit_status` for the command line,
-and a `hint` that tells the reader what to do.
+and a `hint` that says what to do.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import ClassVar
 
 
 class BullpenError(Exception):
-    """What happened, in words; `hint` tells what to do about it.
+    """The base of all errors: the text says what happened, and `hint` what to do about it.
 
-    A subclass is declared with its hint. Its code is its name in lower case, unless it is given;
-    its statuses are those of its parent, unless they are given.
+    A subclass is declared with its hint. Its code is by default its name in snake case; its
+    statuses are by default those of its parent.
     """
 
     code: ClassVar[str] = "error"
@@ -124,12 +125,12 @@ class InputError(
     code="bad_input",
     exit_status=2,
     http_status=400,
-    hint="Correct what was given; nothing was written.",
+    hint="Correct the input. Nothing was written.",
 ):
-    """The request cannot be carried out as it is; nothing was written."""
+    """Invalid input; nothing was written."""
 
 
-class BadText(InputError, hint="Send text in UTF-8, without NUL characters."):
+class BadText(InputError, hint="Send text in UTF-8 without NUL characters."):
     """A text that cannot be stored."""
 
 
@@ -140,210 +141,221 @@ class TextTooLong(
     """A text over the limit."""
 
 
-class BadNumber(InputError, hint="Give a number from 0 to 1000000000."):
-    """A number that cannot be stored."""
+class BadNumber(InputError, hint="Use a number from 0 to 1000000000."):
+    """A number that is out of range."""
 
 
-class BadDelay(InputError, hint="Give a delay of zero or more milliseconds."):
-    """A delay that is not zero or more."""
+class BadDelay(InputError, hint="Use a delay of at least 0 milliseconds."):
+    """A negative delay."""
 
 
 class DeadlinePassed(
-    InputError, hint="Give a deadline in the future, in milliseconds since 1970 (UTC)."
+    InputError, hint="Use a deadline in the future, in milliseconds since 1970 (UTC)."
 ):
-    """A deadline that is over before the message is stored."""
+    """A deadline in the past."""
 
 
 class BadDeadline(
     InputError,
-    hint="Give a deadline in milliseconds since 1970 (UTC), within the next hundred years.",
+    hint="Use a deadline in milliseconds since 1970 (UTC), within the next hundred years.",
 ):
-    """A deadline further away than any database can tell."""
+    """A deadline too far in the future."""
 
 
 class BadClaim(
-    InputError, hint="Ask for one message or more, with a lease of one millisecond or more."
+    InputError, hint="Claim at least one message, with a lease of at least one millisecond."
 ):
-    """A claim of no message, or for no time."""
+    """A claim of zero messages, or with an empty lease."""
 
 
-class BadName(InputError, hint="Use 1 to 32 of a-z, 0-9, - and _, the first a letter or digit."):
-    """An id that has not the required form."""
-
-
-class BadTeam(InputError, hint="Give its members, each once, and one of them as the leader."):
-    """A team without members, or whose leader is not a member."""
-
-
-class BadProvider(
-    InputError, hint="Give an address that begins with http:// or https://, and a key."
+class BadName(
+    InputError,
+    hint="Use 1 to 32 of the characters a-z, 0-9, - and _, and begin with a letter or digit.",
 ):
-    """A provider without an address or a key."""
+    """An invalid id."""
+
+
+class BadTeam(InputError, hint="Name each member once, and one of them as the leader."):
+    """A team without members, or with a leader who is not a member."""
+
+
+class BadProvider(InputError, hint="Use a URL that begins with http:// or https://, and a key."):
+    """A provider without a URL or key."""
 
 
 class BadSchedule(
     InputError,
-    hint="Give a cron expression as `0 9 * * 1-5`, an interval as `30m`, or a time to come.",
+    hint="Use a cron expression (`0 9 * * 1-5`), an interval (`30m`), or a time in the future.",
 ):
-    """A time that never comes, or that cannot be parsed."""
+    """A schedule with an invalid time, or one that never comes."""
 
 
 class BadPlace(
-    InputError, hint="Give a channel and an address on it, as `telegram:123456789`, or `nowhere`."
+    InputError,
+    hint="Use a channel and an address on it, for example `telegram:123456789`, or `nowhere`.",
 ):
-    """An address that its channel cannot read."""
+    """An address that is invalid on its channel."""
 
 
 class BadHeartbeat(
-    InputError, hint="Give an interval of a minute or more, and hours as `08:00-18:00`."
+    InputError, hint="Use an interval of at least one minute, and hours such as `08:00-18:00`."
 ):
-    """A heartbeat with an impossible interval, or impossible hours."""
+    """A heartbeat with an invalid interval, or invalid hours."""
 
 
 class BadKey(
     InputError,
-    hint="Give a name, one scope or more, and an end in the future if it is to have one.",
+    hint="Give a name and at least one scope; an expiry time, if any, must be in the future.",
 ):
-    """A key without rights, or one that has expired before it is made."""
+    """An API key without scopes, or one that would already be expired."""
 
 
 class BadRequest(InputError, hint="Compare it with the description at /openapi/openapi.json."):
-    """A request that does not match the API's description."""
+    """A request that does not match the OpenAPI description."""
 
 
 class NotJson(
-    BadRequest, http_status=415, hint="Send JSON, with the header `Content-Type: application/json`."
+    BadRequest, http_status=415, hint="Send JSON with the header `Content-Type: application/json`."
 ):
     """A body that is not declared as JSON."""
 
 
-class TooSlow(BadRequest, http_status=408, hint="Send it again, without pauses."):
-    """The request did not come in time."""
+class TooSlow(BadRequest, http_status=408, hint="Send the request again, without pauses."):
+    """The request did not arrive in time."""
 
 
 class BodyTooLarge(
     BadRequest,
     http_status=413,
-    hint="Send less; the limits are the settings `body_bytes` and `upload_bytes`.",
+    hint="Send a smaller body; the limits are the settings `body_bytes` and `upload_bytes`.",
 ):
     """A body over the limit."""
 
 
 class BadSetting(InputError, hint="Correct the setting in settings.toml or in the environment."):
-    """A setting that cannot be read."""
+    """An invalid setting."""
 
 
 class SettingFixed(
     BadSetting, hint="Change it in settings.toml on the machine itself, and restart Bullpen."
 ):
-    """A setting that cannot be changed from here."""
+    """A setting that cannot be changed here."""
 
 
-class NotFound(BullpenError, http_status=404, hint="Check the name; a list shows what exists."):
-    """What was named does not exist."""
+class NotFound(
+    BullpenError, http_status=404, hint="Check the name; the list command shows all names."
+):
+    """A name or id that does not exist."""
 
 
-class UnknownAgent(NotFound, hint="`bullpen agent list` shows the agents that exist."):
-    """There is no agent of this name."""
+class UnknownAgent(NotFound, hint="Run `bullpen agent list` to see all agents."):
+    """The agent does not exist."""
 
     @classmethod
-    def of(cls, agent: str) -> UnknownAgent:
-        """The error for an id that no agent has."""
-        return cls(f"there is no agent {agent[:40]!r}")
+    def of(cls, agent: str, known: Iterable[str] = ()) -> UnknownAgent:
+        """The error for an unknown id, with a suggestion from the known ones."""
+        from bullpen.core.text import describe_unknown  # that module imports this one
+
+        return cls(describe_unknown("agent", agent, known))
 
 
-class UnknownTeam(NotFound, hint="`bullpen team list` shows the teams that exist."):
-    """There is no team of this name."""
+class UnknownTeam(NotFound, hint="Run `bullpen team list` to see all teams."):
+    """The team does not exist."""
 
 
-class UnknownProvider(NotFound, hint="`bullpen provider list` shows the providers that exist."):
-    """There is no provider of this name."""
+class UnknownProvider(NotFound, hint="Run `bullpen provider list` to see all providers."):
+    """The provider does not exist."""
 
 
-class UnknownMessage(NotFound, hint="Finished messages move to the archive after a day."):
-    """There is no message of this id."""
-
-
-class UnknownResponse(NotFound, hint="Delivered responses move to the archive after a day."):
-    """There is no response of this id."""
-
-
-class UnknownRecipient(NotFound, hint="Address an agent or a team that exists."):
-    """No agent or team has this name; nothing was sent."""
-
-
-class UnknownSchedule(NotFound, hint="`bullpen schedule list` shows the schedules that exist."):
-    """There is no schedule of this id or label."""
-
-
-class UnknownKey(NotFound, hint="`bullpen key list` shows the keys that exist."):
-    """There is no key of this id."""
-
-
-class UnknownFile(
-    NotFound, hint="Files are named as they were when they were uploaded or answered."
+class UnknownMessage(
+    NotFound, hint="Run `bullpen queue list` to see messages; finished ones are archived in a day."
 ):
-    """There is no such file, or none that may be seen."""
+    """The message does not exist."""
 
 
-class UnknownService(NotFound, hint="`bullpen status` shows the services that exist."):
-    """There is no service of this name."""
+class UnknownResponse(
+    NotFound,
+    hint="Run `bullpen response list` to see responses; delivered ones are archived in a day.",
+):
+    """The response does not exist."""
 
 
-class Conflict(BullpenError, http_status=409, hint="Look at its present state, then decide."):
+class UnknownRecipient(
+    NotFound, hint="Run `bullpen agent list` and `bullpen team list` to see all names."
+):
+    """The recipient does not exist; nothing was sent."""
+
+
+class UnknownSchedule(NotFound, hint="Run `bullpen schedule list` to see all schedules."):
+    """The schedule does not exist."""
+
+
+class UnknownKey(NotFound, hint="Run `bullpen key list` to see all keys."):
+    """The API key does not exist."""
+
+
+class UnknownFile(NotFound, hint="Use the name that the upload or the answer gave."):
+    """The file does not exist, or the caller must not see it."""
+
+
+class UnknownService(NotFound, hint="Run `bullpen status` to see all services."):
+    """The service does not exist."""
+
+
+class Conflict(BullpenError, http_status=409, hint="Check its present state."):
     """The present state does not allow it."""
 
 
 class DuplicateMessage(
-    Conflict, hint="Nothing to do if this was a repeat; otherwise send it under a new id."
+    Conflict, hint="If this was not a repetition, send the message with another id."
 ):
-    """A message of this id was accepted before; the new one was not stored."""
+    """A message with this id was accepted before; the new one was not stored."""
 
     def __init__(self, message_id: str, status: str) -> None:
-        super().__init__(f"message {message_id} exists already and is {status}")
+        super().__init__(f"message {message_id} already exists and is {status}")
         self.message_id = message_id
         self.status = status
 
 
-class NameTaken(Conflict, hint="Choose another id, or change the one that exists."):
-    """An agent, a team or a provider has this id; agents and teams share their names."""
+class NameTaken(Conflict, hint="Choose another name, or change the existing one."):
+    """The name is in use; agents and teams share one namespace."""
 
 
 class StaleToken(
-    Conflict, hint="Stop the run and drop its output; the message is being taken care of."
+    Conflict, hint="Stop the run and discard its output; Bullpen handles the messages."
 ):
-    """The claim is no longer valid: its lease ended, or it was taken back."""
+    """The claim is no longer valid: its lease expired, or it was taken back."""
 
 
-class IllegalMove(Conflict, hint="Look at its present state: not every move leads out of it."):
-    """This cannot be done to something in its present state."""
+class IllegalMove(Conflict, hint="Check its present state."):
+    """The present state does not allow this transition."""
 
 
-class ServiceFailed(Conflict, hint="Look at its log, in the directory `logs` of the home."):
+class ServiceFailed(Conflict, hint="Run `bullpen logs` to see why."):
     """A service did not start or stop."""
 
 
 class TooMany(
     Conflict,
-    hint=(
-        "Remove one of them first, or wait for an hour; the limit is the setting `agent_schedules`."
-    ),
+    hint="Remove a schedule, or wait an hour; the limit is the setting `agent_schedules`.",
 ):
-    """An agent has made as many schedules as it is allowed."""
+    """An agent has reached its limit of schedules."""
 
 
-class InTheWay(Conflict, hint="Look at what lies there, and move it away."):
-    """Something else is where Bullpen would write a file or directory."""
+class InTheWay(Conflict, hint="Check the existing file or directory, and move it away."):
+    """An existing file or directory blocks one that Bullpen must write."""
 
 
-class AccessError(BullpenError, code="no_right", http_status=403, hint="Use a key that may do it."):
-    """The caller may not do this; nothing was done."""
+class AccessError(
+    BullpenError, code="no_right", http_status=403, hint="Use a key with more rights."
+):
+    """The caller is not allowed to do this; nothing was done."""
 
 
 class NoAccess(
     AccessError,
     http_status=401,
-    hint="Send `Authorization: Bearer` with the token of the home, or with a key.",
+    hint="Send `Authorization: Bearer TOKEN` with the owner's token or an API key.",
 ):
     """No token was sent, or an invalid or revoked one."""
 
@@ -352,12 +364,12 @@ class TooManyFailures(
     AccessError,
     exit_status=75,
     http_status=429,
-    hint="Wait a minute, and send a token that is right.",
+    hint="Wait one minute, then send a valid token.",
 ):
-    """One address sent too many wrong tokens; further ones are refused for a while."""
+    """One address sent too many wrong tokens; it is blocked for a minute."""
 
 
-class ScopeTooSmall(AccessError, hint="Use a key that has this scope."):
+class ScopeTooSmall(AccessError, hint="Use a key with this scope."):
     """The key is valid, but lacks the scope."""
 
 
@@ -365,8 +377,8 @@ class OutOfReach(AccessError, hint="Use a key that reaches this agent."):
     """The key is valid, but does not reach this agent."""
 
 
-class MachineOnly(AccessError, hint="Change it at the command line on the machine itself."):
-    """This is not changed over the API, whatever the key."""
+class MachineOnly(AccessError, hint="Change it with the command line on the machine itself."):
+    """No key allows this change over the API."""
 
 
 class ForeignHost(
@@ -376,97 +388,101 @@ class ForeignHost(
 
 
 class ForeignPage(
-    AccessError, hint="Add the page's origin to the setting `api_origins` if it is yours."
+    AccessError, hint="If the page is yours, add its origin to the setting `api_origins`."
 ):
     """A page of another site made the request."""
 
 
-class UnsafeSecret(BullpenError, hint="Delete the file; a new token is made at the next start."):
+class UnsafeSecret(BullpenError, hint="Delete the file; the next start creates a new token."):
     """A secret that is blank, short, or readable by others."""
 
 
-class Overloaded(BullpenError, exit_status=75, http_status=503, hint="Try again in a while."):
-    """Too many requests wait, or too many clients listen."""
+class Overloaded(BullpenError, exit_status=75, http_status=503, hint="Try again later."):
+    """Too many waiting requests, or too many connected clients."""
 
 
 class UploadQuotaExceeded(
     BullpenError,
     code="upload_quota",
     http_status=507,
-    hint=(
-        "Ask the owner to delete files that are not needed; the limit is the setting "
-        "`key_upload_bytes`."
-    ),
+    hint=("Ask the owner to delete unneeded files; the limit is the setting `key_upload_bytes`."),
 ):
-    """The files that a key has stored are as large as they may be in all."""
+    """The files of an API key have reached their limit of bytes."""
 
 
 class KeyBacklog(
     BullpenError,
     exit_status=75,
     http_status=429,
-    hint="Wait until some are answered; the limits are the settings `key_pending` and "
-    "`key_pending_bytes`.",
+    hint="Try again later; the limits are the settings `key_pending` and `key_pending_bytes`.",
 ):
-    """Messages of one key wait, as many as may."""
+    """The pending messages of an API key have reached their limit."""
 
 
-class NoSupervisor(BullpenError, http_status=409, hint="Start Bullpen with `bullpen up`."):
-    """The request needs the supervisor, and none is running."""
+class NoSupervisor(BullpenError, http_status=409, hint="Run `bullpen up` to start Bullpen."):
+    """The supervisor is not running."""
 
 
-class RunsAlready(BullpenError, hint="`bullpen status` shows what runs; `bullpen down` stops it."):
-    """A second process of a service that may have only one."""
+class RunsAlready(
+    BullpenError, hint="Run `bullpen status` to see it, or `bullpen down` to stop Bullpen."
+):
+    """A second process of a service that has only one."""
 
 
 class UnsafeDirectory(
     BullpenError,
-    hint="Remove the directory, or give it to yourself and let nobody else write to it.",
+    hint="Remove the directory, or make yourself its owner and the only one who can write to it.",
 ):
-    """A directory that others than the owner can write to."""
+    """A directory that other users can write to."""
 
 
 class AddressTaken(
-    BullpenError, hint="Stop the other program, or choose another port with the setting `api_port`."
+    BullpenError,
+    hint="Stop the other program, or use another port: run `bullpen config set api_port PORT`.",
 ):
-    """The API's address is in use, or is not one of this machine."""
+    """The API's address is in use, or does not belong to this machine."""
 
 
 class ForeignListener(
     BullpenError,
-    hint="Nothing was sent to it. Stop it, or choose another port with the setting `api_port`.",
+    hint="Nothing was sent to it. Stop it, or run `bullpen config set api_port PORT`.",
 ):
-    """Another program listens on the address of the API."""
+    """Another program listens on the API's address."""
 
 
-class NoApi(BullpenError, hint="Start it with `bullpen up`."):
-    """The API does not run."""
+class NoApi(BullpenError, hint="Run `bullpen up` to start it."):
+    """The API is not running."""
 
 
 class LaneError(
-    BullpenError, exit_status=75, http_status=409, hint="Look at the state of the agent's lane."
+    BullpenError,
+    exit_status=75,
+    http_status=409,
+    hint="Run `bullpen queue agents` to see the state of each agent's queue.",
 ):
-    """An agent's lane does not take this."""
+    """The lane of an agent does not allow this."""
 
 
 class LaneFull(
-    LaneError, http_status=429, hint="Try again later, or raise the lane's maximum depth."
+    LaneError,
+    http_status=429,
+    hint="Try again later, or run `bullpen agent lane ID --max-depth N` to allow more.",
 ):
-    """The lane holds as many messages as it may."""
+    """The lane has reached its maximum depth."""
 
 
-class LaneClosed(LaneError, hint="Resume the lane to let messages in again."):
-    """The lane is draining or archived and takes nothing new."""
+class LaneClosed(LaneError, hint="Run `bullpen agent resume ID` to accept messages again."):
+    """The lane is draining or archived and accepts no new messages."""
 
 
-class LaneBusy(LaneError, hint="Drain the lane first, and wait until it is empty."):
-    """The lane has work that must end first."""
+class LaneBusy(LaneError, hint="Drain the agent first, and wait until it has no messages left."):
+    """The lane has unfinished messages."""
 
 
 class StoreError(
     BullpenError,
     http_status=503,
-    hint="Look at the database and its disk; `bullpen doctor` checks both.",
+    hint="Run `bullpen doctor` to check the database and its disk.",
 ):
     """The database failed."""
 
@@ -474,7 +490,7 @@ class StoreError(
 class StoreBusy(
     StoreError,
     exit_status=75,
-    hint="Try again; if it lasts, look for a process that holds the database open.",
+    hint="Try again. If it continues, find the process that keeps the database locked.",
 ):
     """The database was locked for longer than the limit; nothing was written."""
 
@@ -482,48 +498,48 @@ class StoreBusy(
 class StoreUnavailable(
     StoreError,
     exit_status=75,
-    hint="Check that the database runs and that `database_url` names it.",
+    hint="Check that the database server is running and that `database_url` is correct.",
 ):
-    """The database cannot be reached, or went away."""
+    """The database cannot be reached, or the connection was lost."""
 
 
 class CommitUnknown(
     StoreUnavailable,
-    hint="Repeat it under the same message id or token: what was stored is not stored twice.",
+    hint="Repeat the request with the same message id or token; nothing is stored twice.",
 ):
     """The connection was lost during COMMIT: the transaction may be committed or not."""
 
 
 class StoreFull(StoreError, hint="Free some disk space, then try again."):
-    """There is no room left on the disk, or only the reserve; nothing was written."""
+    """The disk is full, or only the reserve is left; nothing was written."""
 
 
 class StoreReadOnly(
-    StoreError, hint="Check the owner and rights of the database file and of its directory."
+    StoreError, hint="Check the owner and permissions of the database file and its directory."
 ):
     """The database cannot be written."""
 
 
 class StoreCorrupt(
-    StoreError, hint="Stop Bullpen, keep the damaged file aside, and restore a backup."
+    StoreError, hint="Stop Bullpen, move the damaged file away, and restore a backup."
 ):
-    """The file is not a database, or is damaged."""
+    """The file is damaged, or is not a database."""
 
 
 class StoreMissing(
     StoreError,
-    hint="`bullpen down`, and restore a backup: `bullpen db restore`. To begin again with an empty"
-    " database: `bullpen up --new-database`.",
+    hint="Run `bullpen down`, then restore a backup with `bullpen db restore`. To start with an"
+    " empty database, run `bullpen up --new-database`.",
 ):
     """The database was removed, emptied or replaced; nothing was written."""
 
 
-class BackupFailed(StoreError, hint="Look at the disk, or give another place."):
-    """A backup could not be made or unpacked; no part of it is left behind."""
+class BackupFailed(StoreError, hint="Check the disk, or use another directory."):
+    """A backup could not be made or unpacked; no part of it is left."""
 
 
 class BadBackup(
-    StoreError, hint="`bullpen db verify` names each damage. Take another backup if you have one."
+    StoreError, hint="Run `bullpen db verify` to list all damage, or use another backup."
 ):
     """The file is damaged, or is not a backup."""
 
@@ -533,4 +549,4 @@ class SchemaTooNew(StoreError, hint="Install the version of Bullpen that made it
 
 
 class SchemaTooOld(StoreError, hint="Run `bullpen up`, or `bullpen db upgrade`."):
-    """The database is of an earlier version of Bullpen, or empty."""
+    """The database was made by an earlier version of Bullpen, or is empty."""

@@ -1,7 +1,7 @@
-"""Records of stored files: who uploaded a file, and in which conversations it is.
+"""Records of stored files: the uploader of a file, and the conversations in which it is used.
 
-A file of the directory of files may be sent where it is already: in the same conversation, or by
-the same agent to the same person or chat. Files of the owner and of this machine have no uploader.
+A stored file may be sent again where it is already used: in the same conversation, or by the same
+agent to the same person or chat. Files of the owner and of this machine have no uploader.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def stored_name(settings: Settings, path: str) -> str | None:
 
 
 def record_message_files(tx: Transaction, messages: Iterable[tuple[NewMessage, str]]) -> None:
-    """Record the files of new messages, which come with their ids."""
+    """Record the files of these new messages and ids."""
     for new, message_id in messages:
         if new.files:
             place = _place(new.channel, new.sender, new.sender_id, new.reply_to)
@@ -106,7 +106,7 @@ def record_uses(
 
 
 def message_place(message: Message) -> str | None:
-    """The person or chat that a message is from; None if no person waits for an answer."""
+    """The person or chat that a message is from; None if it is not from a person."""
     reply_to = None if message.reply_to is None else ReplyTo.parse(message.reply_to)
     return _place(message.channel, message.sender, message.sender_id, reply_to)
 
@@ -138,7 +138,7 @@ def is_upload_of(tx: Transaction, name: str, key_id: str) -> bool:
 
 
 def check_quota(tx: Transaction, key_id: str, size: int) -> None:
-    """Refuse an upload that is over what one key may have stored."""
+    """Raise `UploadQuotaExceeded` if the key's files would exceed the limit."""
     limit = tx.settings.key_upload_bytes
     if limit == 0:
         return
@@ -146,13 +146,13 @@ def check_quota(tx: Transaction, key_id: str, size: int) -> None:
     stored = 0 if row is None else row[0]
     if stored + size > limit:
         raise UploadQuotaExceeded(
-            f"the key {key_id} has {stored} bytes of files stored, and may have {limit}"
+            f"the files of key {key_id} would exceed the limit of {limit} bytes ({stored} stored)"
         )
 
 
 def record_upload(tx: Transaction, key_id: str, name: str, size: int) -> None:
-    """Record who uploaded a file, unless it is over what the key may have stored."""
-    tx.one(LOCK_KEY, {"key": key_id})  # two uploads at once are counted one after the other
+    """Record the uploader of a file, if its files stay within the limit."""
+    tx.one(LOCK_KEY, {"key": key_id})  # so that simultaneous uploads are counted one by one
     check_quota(tx, key_id, size)
     row = {"name": name, "bytes": size, "key_id": key_id, "created_at": tx.now}
     tx.write(INSERT_FILE, row)

@@ -1,4 +1,4 @@
-"""Writes the history of agents and rooms, in the transaction of the message or post itself."""
+"""Write the history of agents and rooms, in the transaction of the message or post itself."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ INSERT_POST: Statement[tuple[int]] = Statement(
 
 
 def record_messages(tx: Transaction, stored: Iterable[tuple[NewMessage, str]]) -> None:
-    """Write new messages, with their ids, into the history of the agents that they are for.
+    """Write new messages with their ids into the history of their agents.
 
-    This is the only row of role `user` that a message gets, whatever becomes of it.
+    This is the only row of role `user` for a message, whatever happens to it later.
     """
     rows = [
         {
@@ -61,12 +61,12 @@ def record_messages(tx: Transaction, stored: Iterable[tuple[NewMessage, str]]) -
 
 
 def record_notice(tx: Transaction, agent: str, channel: str, message_id: str, text: str) -> None:
-    """Write what a person was told about their message, instead of an answer or beside it."""
+    """Write a notice that a person got about their message."""
     _record_own_text(tx, agent, "assistant", channel, message_id, text)
 
 
 def record_note(tx: Transaction, agent: str, message_id: str, text: str) -> None:
-    """Write a note about the agent's last answer, which its next run reads."""
+    """Write a note about the agent's last answer for its next run."""
     _record_own_text(tx, agent, "note", INTERNAL, message_id, text)
 
 

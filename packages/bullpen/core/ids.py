@@ -1,4 +1,4 @@
-"""Ids: a prefix and 8 lowercase letters and digits; claim tokens; the names of agents."""
+"""Ids (a prefix and 8 lowercase letters and digits), claim tokens, and the names of agents."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from bullpen.core.errors import BadName
 ID_CHARS = 8
 TOKEN_BYTES = 8
 RUN_VARIABLE = "BULLPEN_RUN"
-"""The environment variable that has the token of a run."""
+"""The environment variable with the token of a run."""
 RUN_DIGEST_CHARS = 32
 MESSAGE_ID = r"^[A-Za-z0-9._:-]{1,200}$"
-"""What an id that a client chooses looks like: plain in a path, a command and a log."""
+"""The ids that clients may choose: safe in a path, a command and a log."""
 _MESSAGE_ID = re.compile(MESSAGE_ID)
 SYSTEM_AUTHOR = "bullpen"
-"""The sender of what Bullpen itself says, to agents, to people and in rooms."""
+"""The author of Bullpen's own messages to agents, to people and in rooms."""
 SYSTEM_NAMES = frozenset({SYSTEM_AUTHOR, "system"})
-"""Names that no new agent or team and no sender has."""
+"""The names that new agents, teams and senders must not have."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 
 
 class Ids:
-    """Makes ids; `random` returns at least 8 random characters."""
+    """Generates ids; `random` returns at least 8 random characters."""
 
     def __init__(self, random: Callable[[], str] | None = None) -> None:
-        # The last 24 characters of a short UUID make three ids; single ones cost 8 times more.
+        # The last 24 characters of a short UUID give three ids; a UUID for each is 8 times slower.
         short = ShortUUID(alphabet=string.digits + string.ascii_lowercase)
         self._random = random or (lambda: short.uuid()[-3 * ID_CHARS :])
         self._stock: list[str] = []
@@ -45,7 +45,7 @@ class Ids:
         return f"{of}.{secrets.token_hex(TOKEN_BYTES)}"
 
     def _take(self) -> str:
-        # Several threads share this object; a list's pop() gives no two the same piece.
+        # Threads share this object; a list's pop() never returns the same piece twice.
         try:
             return self._stock.pop()
         except IndexError:
@@ -62,16 +62,16 @@ def agent_of(token: str) -> str:
 
 
 def run_token(claim_token: str) -> str:
-    """The token of the run of this claim: the agent, and a digest from which no claim follows."""
+    """The token of the run of this claim: the agent, and a digest of the claim's token."""
     digest = hashlib.sha256(b"bullpen run " + claim_token.encode()).hexdigest()
     return f"{agent_of(claim_token)}.{digest[:RUN_DIGEST_CHARS]}"
 
 
 def check_message_id(message_id: str) -> str:
-    """The id, if a client may choose it for a message."""
+    """The id, if it is a valid message id for a client to choose."""
     if not _MESSAGE_ID.fullmatch(message_id):
         raise BadName(
-            f"{message_id[:40]!a} is not an id for a message",
+            f"invalid message id {message_id[:40]!a}",
             hint="Use 1 to 200 letters, digits, dots, colons, hyphens and underscores.",
         )
     return message_id
@@ -80,12 +80,12 @@ def check_message_id(message_id: str) -> str:
 def check_new_name(name: str) -> str:
     """The name, if it is valid for a new agent or team."""
     if check_name(name) in SYSTEM_NAMES:
-        raise BadName(f"{name!r} is a name under which Bullpen itself writes")
+        raise BadName(f"the name {name!r} is reserved", hint="Choose another name.")
     return name
 
 
 def check_name(name: str) -> str:
     """The name, if it is valid for an agent or a team."""
     if not _NAME.fullmatch(name):
-        raise BadName(f"{name[:40]!r} is not a name for an agent")
+        raise BadName(f"invalid name {name[:40]!r}")
     return name

@@ -1,4 +1,4 @@
-"""Intake of what a person says, now or by a schedule: routed, deduplicated and enqueued."""
+"""Intake of messages from people and schedules: route, deduplicate and enqueue them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ SELECT_ANSWERED: Statement[tuple[int]] = Statement(
 )
 
 LONG_TEXT_CHARS = 16 << 10
-"""A longer text is refused while the disk has only its reserve left."""
+"""Longer texts are refused while only the disk's reserve is left."""
 
 MAX_SENDER_CHARS = 200
 
@@ -70,30 +70,30 @@ SELECT_PARTS: Statement[tuple[int, str, str, str | None]] = Statement(
 )
 
 MAX_COPIES_FACTOR = 8
-"""All copies of a message together may be this many times as long as one message."""
+"""The most bytes of all copies of a message together, as a multiple of `message_bytes`."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoomReceipt:
-    """A stored post: its number in the room, and the conversation that it begins."""
+    """A stored post: its id in the room, and the conversation that it starts."""
 
     id: int
     conversation_id: str
 
 
 def submit(tx: Transaction, new: NewMessage) -> tuple[Accepted, ...]:
-    """Store what a person wrote, for everyone whom it addresses.
+    """Store a person's message for all of its recipients.
 
-    A text without an address goes to `new.agent`, or if that is empty to the setting
-    `default_agent`. All parts belong to one conversation, whose id is that of the first part. A
-    room post has no id of its own: it is returned with the conversation's.
+    A text without an address goes to `new.agent` or, if that is empty, to the setting
+    `default_agent`. All parts belong to one conversation, which has the id of the first part. A
+    room post has no id of its own; its receipt has that of the conversation.
     """
     check_text(new.message, tx.settings.message_bytes)
     require_space(tx, len(new.message) + len(new.payload or ""))
     check_text(f"{new.channel}{new.event_id}", tx.settings.message_bytes, "the receipt")
     event = PlatformEvent.of(new)
     if event is not None and (receipts := find_receipts(tx, [event])):
-        # A redelivery is not routed again: its recipient may have been removed since.
+        # A redelivery is not routed again, since its recipient may have been removed meanwhile.
         return _repeat(tx, receipts[event])
     book = load_address_book(tx)
     parts = route_text(new.message, book, new.agent or tx.settings.default_agent)
@@ -104,7 +104,7 @@ def submit(tx: Transaction, new: NewMessage) -> tuple[Accepted, ...]:
 
 
 def submit_to(tx: Transaction, new: NewMessage) -> Accepted:
-    """Store a message for its agent and team as they are, as a schedule does; no text is routed."""
+    """Store a message, for example of a schedule, for the given agent and team, without routing."""
     accepted = enqueue(tx, new)
     if new.team_id is not None and accepted.fresh:
         message_id = accepted.message_id
@@ -116,7 +116,7 @@ def submit_to(tx: Transaction, new: NewMessage) -> Accepted:
 def post_in_room(
     tx: Transaction, team_id: str, text: str, sender: str, key_id: str | None = None
 ) -> RoomReceipt:
-    """Store a person's post in a room, for every member; its text is not routed."""
+    """Store a person's post in a room for every member, without routing its text."""
     team = get_team(tx, team_id)
     require_space(tx, len(text))
     new = NewMessage(agent="", message=text, channel=ROOM, sender=sender, key_id=key_id)
@@ -127,9 +127,9 @@ def post_in_room(
 
 
 def answer_unknown_recipient(tx: Transaction, new: NewMessage, error: UnknownRecipient) -> None:
-    """Tell the person on their channel who can be addressed, once for a client's own id.
+    """Send the error to the person on their channel, once for each id that a client chose.
 
-    Clients of channels do not show errors. Where there is no client, the caller sees the error.
+    Clients of channels do not show errors. On channels without a client the caller sees the error.
     """
     if new.channel in PULL_CHANNELS or new.channel in INTERNAL_CHANNELS:
         return
@@ -150,7 +150,7 @@ def answer_unknown_recipient(tx: Transaction, new: NewMessage, error: UnknownRec
 
 
 def require_space(tx: Transaction, size: int) -> None:
-    """Refuse a long text while the disk is nearly full; short ones go on."""
+    """Refuse a long text while the disk is nearly full; short texts are still accepted."""
     if size > LONG_TEXT_CHARS and tx.dialect == "sqlite":
         require_free_space(tx.settings.home, tx.settings.free_bytes_floor, size)
 
@@ -158,9 +158,9 @@ def require_space(tx: Transaction, size: int) -> None:
 def _with_sender(
     tx: Transaction, new: NewMessage, book: AddressBook, *, in_room: bool
 ) -> NewMessage:
-    """The message with its sender's name in one line; a name of Bullpen's or an agent's is refused.
+    """The message with a one-line sender; Bullpen's own names are refused, and in rooms agents'.
 
-    Only in a room do agents speak beside people, so their names are free elsewhere.
+    Outside of rooms, where agents do not speak beside people, a sender may be named like an agent.
     """
     sender = check_text(new.sender, tx.settings.message_bytes, "the sender")
     name = visible_line(sender)[:MAX_SENDER_CHARS]
@@ -168,14 +168,17 @@ def _with_sender(
     if plain.casefold() in SYSTEM_NAMES or (
         in_room and (book.find(plain) is not None or book.find_team(plain) is not None)
     ):
-        raise NameTaken(f"{name} is no person's name here", hint="Say who you are in `sender`.")
+        raise NameTaken(
+            f"the sender {name!r} is reserved: it is not the name of a person",
+            hint="Use your own name as `sender`.",
+        )
     return replace(new, sender=name)
 
 
 def _repeat(tx: Transaction, first_id: str) -> tuple[Accepted, ...]:
-    """The receipts of a message that was stored before: all that it came to, in the same order."""
+    """The receipts of all parts of a message that was stored before, in the same order."""
     rows = sorted(tx.all(SELECT_PARTS, {"conversation": first_id}))
-    # All copies of a room post stand for one part, which has no id of its own.
+    # All copies of a room post are one part, which has no id of its own.
     parts = {
         team if channel == ROOM else message_id: first_id if channel == ROOM else message_id
         for _, message_id, channel, team in rows
@@ -191,18 +194,21 @@ def _check_parts(
 ) -> None:
     size = sum(len(part.text) * len(_recipients(part, rooms)) for part in parts)
     if size > tx.settings.message_bytes * MAX_COPIES_FACTOR:
-        raise TextTooLong("the message goes to so many that it would be too long in all")
+        raise TextTooLong(
+            "the copies of this message are too long together",
+            hint="Send a shorter text, or send it to fewer recipients.",
+        )
     for part in parts:
         if not part.text and not new.files:
             raise BadText(
-                f"there is nothing to tell @{part.agent}", hint="Write something after the name."
+                f"the message to @{part.agent} is empty", hint="Write a text after the name."
             )
 
 
 def _store_parts(
     tx: Transaction, new: NewMessage, parts: Sequence[RoutedText], rooms: Mapping[str, Team]
 ) -> tuple[tuple[Accepted, ...], list[int]]:
-    """Enqueue each part for its recipients; returns the receipts and the numbers of the posts."""
+    """Enqueue each part for its recipients; returns the receipts and the ids of the posts."""
     first_id = (
         new.message_id if len(parts) == 1 and not rooms else _conversation_id(tx, new, parts[0])
     )
@@ -229,7 +235,7 @@ def _store_parts(
 
 
 def _conversation_id(tx: Transaction, new: NewMessage, first: RoutedText) -> str:
-    """The id that the client chose, or a new one that no message has."""
+    """The id that the client chose, or a new, unused one."""
     if new.message_id:
         return new.message_id
     prefix = new.channel if first.room is None else ROOM
@@ -260,7 +266,7 @@ def _messages_of_parts(
         elif part.agent is not None:
             team = part.team or new.team_id
             messages.append(replace(plain, agent=part.agent, message=part.text, team_id=team))
-    # A post has no row of its own: the id that a client chose goes to its first copy.
+    # A post has no row of its own, so its first copy gets the id that a client chose.
     message_id = first_id if parts[0].room is None else new.message_id
     return [replace(messages[0], message_id=message_id), *messages[1:]]
 
@@ -277,7 +283,7 @@ def _receipts_of_parts(
     conversation: str | None,
     stored: Sequence[Accepted],
 ) -> tuple[Accepted, ...]:
-    """The receipt of each part: a message's own id, or for a post the conversation's."""
+    """The receipt of each part: the id of a message, or for a post that of the conversation."""
     accepted = []
     at = 0
     for part in parts:

@@ -1,4 +1,4 @@
-"""Messages, claims and outcomes: the types of the queue."""
+"""The types of the queue: messages, claims and outcomes."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from bullpen.core.errors import BadText
 from bullpen.core.registry import CHANNELS
 
 SEPARATOR = "\x1f"
-"""Between the parts of a reply address, a batch key or a session key."""
+"""Separates the parts of a reply address, a batch key or a session key."""
 
 ROOM = "chatroom"
-"""The channel of room posts; an agent's waiting posts are answered together."""
+"""The channel of room posts; one run answers all pending posts of an agent."""
 
 INTERNAL = "internal"
-"""The channel of handoffs that no person waits for: from a room post or a heartbeat."""
+"""The channel of handoffs that come from a room post or a heartbeat, and not from a person."""
 
 HEARTBEAT = "heartbeat"
-"""The channel of heartbeats, on which an agent may answer nothing."""
+"""The channel of heartbeats, on which an agent may send an empty answer."""
 
 ALONE = "alone"
-"""The batch key of a message whose run has failed: it is claimed by itself."""
+"""The batch key of a message whose run failed: it is claimed alone."""
 
 INTERNAL_CHANNELS = (ROOM, INTERNAL, HEARTBEAT)
-"""The channels on which no person waits for a response."""
+"""The channels without responses to people."""
 
 SCHEDULE = "schedule"
-"""The channel of schedules without a reply address; responses can be read there for a day."""
+"""The channel of schedules without a reply address; its responses can be read for a day."""
 
 PULL_CHANNELS = frozenset(
     {*(each.name for each in CHANNELS.built_in.values() if each.pull), HEARTBEAT, SCHEDULE}
 )
-"""The channels without a client: a response that is not read within a day counts as read."""
+"""The channels without a client: unread responses are acked after a day."""
 
 
 class Priority(IntEnum):
-    """Five tiers. A message that waits ten minutes longer counts as one tier higher."""
+    """Five tiers. Ten minutes of waiting count as much as one tier."""
 
     CRITICAL = 0
     HIGH = 1
@@ -47,12 +47,12 @@ class Priority(IntEnum):
 
     @property
     def weight(self) -> int:
-        """Milliseconds of waiting that this tier is worth over the lowest."""
+        """The milliseconds of waiting that equal this tier's advantage over the lowest one."""
         return (Priority.BACKGROUND - self) * 10 * MINUTE
 
 
 class ErrorKind(StrEnum):
-    """The kind of a run's failure, which decides what becomes of its messages."""
+    """The kind of a run's failure, which decides what happens to its messages."""
 
     RETRYABLE = "retryable"
     RATE_LIMIT = "rate_limit"
@@ -60,14 +60,14 @@ class ErrorKind(StrEnum):
     AUTH = "auth"
     QUOTA = "quota"
     SETUP = "setup"
-    """A program, a directory or a provider that the agent needs is missing."""
+    """A program, directory or provider that the agent needs is missing."""
     NEEDS_PERSON = "needs_person"
     CRASH = "crash"
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyTo:
-    """Where a response goes on a platform: a chat, a thread in it, a message that it answers."""
+    """The reply address on a platform: a chat, a thread in it, and the message to answer."""
 
     chat: str = ""
     thread: str = ""
@@ -75,19 +75,19 @@ class ReplyTo:
 
     def __post_init__(self) -> None:
         if SEPARATOR in f"{self.chat}{self.thread}{self.message}":
-            raise BadText("a reply address has a unit separator (U+001F)")
+            raise BadText("the reply address has a unit separator (U+001F)")
 
     def __str__(self) -> str:
         return SEPARATOR.join((self.chat, self.thread, self.message))
 
     @classmethod
     def parse(cls, text: str) -> ReplyTo:
-        """Parse what `str` returns."""
+        """Parse the text that `str` returns."""
         return cls(*text.split(SEPARATOR))
 
 
 def reply_place(channel: str, sender: str, sender_id: str | None, reply_to: ReplyTo | None) -> str:
-    """The same text for all messages of one person, or of one chat or thread on a platform."""
+    """A text that is equal for all messages of one person, or of one chat or thread."""
     if reply_to is None:
         who = f"@{sender}" if sender_id is None else f"#{sender_id}"
         return SEPARATOR.join((channel, who))
@@ -96,7 +96,7 @@ def reply_place(channel: str, sender: str, sender_id: str | None, reply_to: Repl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewMessage:
-    """A message to be enqueued."""
+    """A new message."""
 
     agent: str
     message: str
@@ -104,9 +104,9 @@ class NewMessage:
     sender: str = ""
     sender_id: str | None = None
     message_id: str | None = None
-    """A client's own id makes the enqueue idempotent: a second one is refused as a duplicate."""
+    """An id chosen by the client; a second message with it is refused as a duplicate."""
     event_id: str | None = None
-    """The platform's event id: a redelivery is recognised and changes nothing."""
+    """The platform's event id, by which a redelivery is recognised and ignored."""
     from_agent: str | None = None
     files: tuple[str, ...] = ()
     conversation_id: str | None = None
@@ -122,18 +122,18 @@ class NewMessage:
     hold_reason: str | None = None
     """Why it is held for a person; None is not held."""
     key_id: str | None = None
-    """The key that sends it, if what it may have waiting is bounded."""
+    """The key that sends it, if its pending messages are limited."""
     origin: str | None = None
-    """What wrote it if not a person or an agent: `schedule`. Its id's prefix; it runs alone."""
+    """Its author if not a person or an agent: `schedule`. The prefix of its id; it runs alone."""
 
     @property
     def bytes(self) -> int:
-        """The bytes of its text and payload."""
+        """The size of its text and payload in bytes."""
         return len(self.message.encode()) + len((self.payload or "").encode())
 
     @property
     def batch_key(self) -> str | None:
-        """Equal for messages that one run may answer together; None for one that runs alone."""
+        """A key that is equal for messages that one run may answer together; None runs alone."""
         if self.channel in (ROOM, HEARTBEAT):
             return self.channel
         if self.origin is not None or self.from_agent is not None:
@@ -147,12 +147,12 @@ class Accepted:
 
     message_id: str
     fresh: bool = True
-    """False if the message of this platform event was stored before."""
+    """False if the platform event was stored before."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A claimed message, as its run sees it: one field for each column that a run needs."""
+    """A claimed message with the columns that a run needs."""
 
     id: int
     message_id: str
@@ -179,7 +179,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The right to finish these messages, until the lease ends."""
+    """The right to finish these messages until the lease expires."""
 
     token: str
     agent: str
@@ -188,13 +188,13 @@ class Claim:
 
     @property
     def primary(self) -> Message:
-        """The message that the run answers; the others are context."""
+        """The message that the run answers; the others are its context."""
         return self.messages[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """One response to the person who asked."""
+    """A response to the person who asked."""
 
     message: str
     files: tuple[str, ...] = ()
@@ -203,7 +203,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoomPost:
-    """A post in a team's room, and the agents to whom it is delivered."""
+    """A post in a team's room, and the agents that receive it."""
 
     team_id: str
     message: str
@@ -213,12 +213,12 @@ class RoomPost:
 
 
 MAX_USAGE = 1_000_000_000
-"""More tokens, or dollars, than any run takes; every column can keep it."""
+"""More tokens or dollars than any run needs, but within the range of every column."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """The provider of a run, and what the run took."""
+    """The provider of a run, and its tokens and cost."""
 
     provider: str | None = None
     model: str | None = None
@@ -244,7 +244,7 @@ class Outcome:
     handoffs: tuple[NewMessage, ...] = ()
     room_posts: tuple[RoomPost, ...] = ()
     transcript: str | None = None
-    """The agent's output for the history; None writes the answers, handoffs and posts there."""
+    """The agent's output for the history; with None, its answers, handoffs and posts."""
     usage: Usage = NO_USAGE
 
 
@@ -255,13 +255,13 @@ class Failure:
     kind: ErrorKind
     error: str
     retry_after: int | None = None
-    """Milliseconds that the provider asked to wait."""
+    """The milliseconds that the provider asked to wait."""
     usage: Usage = NO_USAGE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOutput:
-    """An agent's text, tags included, and the files that go with it."""
+    """An agent's text with its tags, and its files."""
 
     text: str
     files: tuple[str, ...] = ()

@@ -17,7 +17,7 @@ LISTENER_SECONDS = 1.0
 
 
 def check_api_address(settings: Settings) -> None:
-    """Raise AddressTaken if the API cannot listen on its addresses."""
+    """Raise `AddressTaken` if the API cannot listen on its addresses."""
     for host in listen_addresses(settings):
         _check_address(host, settings.api_port)
 
@@ -33,14 +33,14 @@ def _check_address(host: str, port: int) -> None:
             # Two sockets may be bound to one port, but only one of them can listen.
             probe.listen(1)
     except UnicodeError:
-        raise AddressTaken(f"{host!r} is no name of a host", hint="Correct `api_host`.") from None
+        raise AddressTaken(
+            f"{host!r} is not a host name", hint="Correct the setting `api_host`."
+        ) from None
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            raise AddressTaken(
-                f"port {port} of {host} is taken: another program listens there"
-            ) from None
+            raise AddressTaken(f"port {port} on {host} is in use by another program") from None
         raise AddressTaken(
-            f"the API cannot listen on port {port} of {host}: {error.strerror or error}",
+            f"the API cannot listen on port {port} on {host}: {error.strerror or error}",
             hint="Correct the settings `api_host` and `api_port`.",
         ) from None
 
@@ -63,10 +63,10 @@ def api_url(settings: Settings) -> str:
 
 
 def listen_addresses(settings: Settings) -> tuple[str, ...]:
-    """The addresses on which the API listens: its own and, on this machine, both loopback ones.
+    """The addresses on which the API listens: its own, and for a loopback address also the other.
 
-    Browsers try both for a name on this machine, and another user's program on the second one
-    would get their cookies.
+    Browsers try both loopback addresses, and another user's program on the second one would get
+    their cookies.
     """
     other = OTHER_LOOPBACK.get(settings.api_host)
     if other is None or not _has_address(other):
@@ -75,7 +75,7 @@ def listen_addresses(settings: Settings) -> tuple[str, ...]:
 
 
 def browser_url(settings: Settings, name: str) -> str:
-    """The URL of the API for browsers; `name` is its name for those on this machine."""
+    """The URL of the API for browsers; `name` is its host name for browsers on this machine."""
     if settings.public_url:
         return settings.public_url
     if is_loopback(settings.api_host) or settings.api_host in ("0.0.0.0", "::"):  # noqa: S104
@@ -84,7 +84,7 @@ def browser_url(settings: Settings, name: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether this address or name is this machine's own, shared by all programs on it."""
+    """Whether this is a loopback address or name."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -102,7 +102,7 @@ def _has_address(host: str) -> bool:
 
 
 def socket_directory(settings: Settings, *, make: bool = True) -> Path:
-    """The directory for sockets, which may be in /tmp; refuse it unless it is ours alone."""
+    """The directory for sockets, which may be in /tmp; it must belong to this user alone."""
     directory = settings.sockets
     if make:
         directory.mkdir(mode=PRIVATE_DIRECTORY_MODE, parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""RetryPolicy: how long to wait before the next attempt."""
+"""RetryPolicy: the delay before the next attempt."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
     from bullpen.core.settings import Settings
 
 MAX_DOUBLINGS = 30
-"""Keeps the power small; every sensible `longest` is reached long before."""
+"""Keeps the power small; every realistic `longest` is reached earlier."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
     """Exponential back-off with full jitter. The only place that computes a delay.
 
-    The delay after failure n is a random one between nothing and `base * 2**(n - 1)`, cut off at
-    `longest`, and never shorter than `base`. Full jitter spreads the retries of messages that
-    failed together over the whole interval, so that they do not meet again at the provider.
+    The delay after failure n is random between 0 and `base * 2**(n - 1)`, limited to `longest`,
+    and never shorter than `base`. Full jitter spreads the retries of messages that failed together
+    over the whole interval, so that they do not reach the provider together again.
 
     With the settings' defaults (`base` 2 seconds, `longest` 5 minutes):
 
@@ -29,7 +29,7 @@ class RetryPolicy:
         longest delay    2 s   4 s   8 s   16 s  32 s  64 s  2:08  4:16  5:00
         mean delay       2 s   2.5 s 4.3 s 8.1 s 16 s  32 s  64 s  2:08  2:30
 
-    A message with 5 attempts waits 4 times before it is dead: 17 seconds in the mean, 30 at most.
+    A message with 5 attempts waits 4 times before it is dead: on average 17 seconds, at most 30.
     """
 
     base: int
@@ -37,7 +37,7 @@ class RetryPolicy:
     longest: int
     """The longest delay, in milliseconds. A provider's own `retry_after` may be longer."""
     random: Callable[[], float]
-    """A number from 0 up to 1, a new one for every call."""
+    """A new random number from 0 to 1 for every call."""
 
     @classmethod
     def from_settings(cls, settings: Settings, random: Callable[[], float]) -> RetryPolicy:
@@ -49,7 +49,7 @@ class RetryPolicy:
         )
 
     def delay(self, failures: int, retry_after: int | None = None) -> int:
-        """Milliseconds until the attempt after this many failures; `retry_after` overrides it."""
+        """The delay in milliseconds after this many failures; `retry_after` overrides it."""
         if retry_after is not None:
             return max(0, retry_after)
         doublings = min(max(failures, 1) - 1, MAX_DOUBLINGS)

@@ -166,7 +166,7 @@ UNFINISHED_STATES = tuple(each for each, info in MESSAGE_STATES.items() if not i
 WAITING_STATES = tuple(each for each in UNFINISHED_STATES if each is not M.PROCESSING)
 TERMINAL_STATES = tuple(each for each, info in MESSAGE_STATES.items() if info.terminal)
 UNANSWERED_STATES = tuple(each for each in TERMINAL_STATES if MESSAGE_STATES[each].moves_to)
-"""Ended without an answer: a person may retry or drop it."""
+"""Ended without an answer; a person may retry or drop it."""
 ARCHIVED_STATES = tuple(each for each, info in MESSAGE_STATES.items() if info.archived)
 NEEDS_PERSON_STATES = tuple(each for each, info in MESSAGE_STATES.items() if info.needs_person)
 
@@ -183,5 +183,5 @@ CLAIMABLE_LANE_STATES = tuple(each for each, info in LANE_STATES.items() if info
 
 
 def source_states(target: MessageState) -> tuple[MessageState, ...]:
-    """The states from which a message may move to `target`."""
+    """The states from which a message can change to `target`."""
     return tuple(each for each, info in MESSAGE_STATES.items() if target in info.moves_to)

@@ -1,4 +1,4 @@
-"""JSON within the bounds that every store, reader and writer of it can give out again."""
+"""JSON within bounds that every store, reader and writer supports."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NoReturn
 from bullpen.core.errors import BadText
 
 MAX_NESTING = 60
-"""Levels of lists and objects. Strict readers take 64, and an answer puts some around a value."""
+"""Levels of lists and objects. Strict readers accept 64, and responses add some around a value."""
 
 MAX_INTEGER = (1 << 63) - 1
 _MAX_DIGITS = len(str(MAX_INTEGER)) + 1
@@ -19,22 +19,22 @@ Json = JsonScalar | list["Json"] | dict[str, "Json"]
 
 
 def read_json(text: str) -> Json:
-    """The value of this JSON; what is malformed or out of bounds raises a ValueError that says why.
+    """The value of this JSON; raises a ValueError with the reason if it is not acceptable.
 
-    Strings may have any character: which ones can be stored is for their field to say.
+    Strings may have any character: their field decides which ones can be stored.
     """
     try:
         value: Json = _DECODER.decode(text)
     except RecursionError:
         raise ValueError(_TOO_DEEP) from None
-    # Fewer brackets than levels cannot be nested too deep, and nearly every text has fewer.
+    # Nearly every text has fewer brackets than levels, and so cannot be nested too deep.
     if text.count("[") + text.count("{") > MAX_NESTING:
         _check_nesting(value)
     return value
 
 
 def check_json_column(text: str, what: str) -> str:
-    """The text, if it can be given out again by a column of JSON; what is no JSON is plain text."""
+    """The text, if a JSON column can store it; text that is not JSON is plain text."""
     try:
         value = read_json(text)
     except json.JSONDecodeError:
@@ -47,10 +47,10 @@ def check_json_column(text: str, what: str) -> str:
 
 
 def read_json_column(text: str) -> Json:
-    """The value of a column; text that is no JSON stays text.
+    """The value of a column; text that is not JSON stays text.
 
-    Rows of earlier releases may hold what is refused today: its place takes an object that has
-    only `unreadable`, the reason.
+    Rows of earlier releases may have values that are refused today. Instead of such a value the
+    result is an object with only `unreadable`, the reason.
     """
     try:
         value = read_json(text)
@@ -99,7 +99,7 @@ def _check_nesting(value: Json) -> None:
 
 
 def _find_bad_text(value: Json) -> str:
-    """What a string or name in it has that no store can keep; nothing if all are fine."""
+    """The kind of character in a string or name that cannot be stored; empty if there is none."""
     level: list[Json] = [value]
     while level:
         texts = [each for each in level if isinstance(each, str)]
@@ -110,7 +110,7 @@ def _find_bad_text(value: Json) -> str:
         try:
             joined.encode()
         except UnicodeEncodeError:
-            return "half a surrogate pair"
+            return "an unpaired surrogate"
         level = [inner for each in level for inner in _elements(each)]
     return ""
 

@@ -1,4 +1,4 @@
-"""Uploaded files: their names, how they are stored, listed and removed."""
+"""Uploaded files: name, store, list and remove them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from bullpen.core.ids import Ids
 from bullpen.core.settings import Settings
 
 MAX_GIVEN_NAME_BYTES = 100
-"""Bytes that are kept of the name that a person gave a file."""
+"""The most bytes that are kept of a file's original name."""
 MAX_SUFFIX_CHARS = 16
 MAX_FILE_NAME_BYTES = 255
 MAX_NAME_TRIES = 100
@@ -39,9 +39,11 @@ CHUNK_BYTES = 1 << 20
 NANOSECONDS_PER_MICROSECOND, NANOSECONDS_PER_MILLISECOND = 1_000, 1_000_000
 
 UNFINISHED_DIRECTORY = ".uploads"
-"""Below the directory of files, so that a finished upload only needs its name."""
+"""Inside the directory of files, so that a finished upload only needs a new name."""
 
 _UNSAFE_CHARS = re.compile(r"[^\w.-]+")
+SOURCE_HINT = "Check its path and permissions."
+
 _FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _DENIED_ERRNOS = (errno.EACCES, errno.EPERM, errno.EROFS)
 
@@ -65,7 +67,7 @@ def check_file_name(name: str) -> str:
     except UnicodeEncodeError:
         size = 0
     if not 0 < size <= MAX_FILE_NAME_BYTES or name.startswith(".") or "/" in name or "\0" in name:
-        raise UnknownFile(f"there is no file {name[:60]!a}")
+        raise UnknownFile(f"file {name[:60]!a} does not exist")
     return name
 
 
@@ -74,7 +76,7 @@ class StoredFile:
     """A file in the directory of files."""
 
     id: int
-    """When it was stored, in microseconds: the order and the cursor of lists."""
+    """The time when it was stored, in microseconds: the order and cursor of lists."""
     name: str
     size: int
     created_at: int
@@ -90,7 +92,7 @@ def list_files(directory: Path, since: int | None, limit: int) -> list[StoredFil
 
 
 def remove_file(directory: Path, name: str) -> None:
-    """Delete a stored file; messages that refer to it stay."""
+    """Delete a stored file; messages that refer to it are kept."""
     path = directory / check_file_name(name)
     with translated_disk_errors():
         try:
@@ -98,7 +100,7 @@ def remove_file(directory: Path, name: str) -> None:
                 raise FileNotFoundError
             path.unlink()
         except FileNotFoundError:
-            raise UnknownFile(f"there is no file {name[:60]!a}") from None
+            raise UnknownFile(f"file {name[:60]!a} does not exist") from None
 
 
 def _sort_key(file: StoredFile) -> tuple[int, str]:
@@ -165,7 +167,7 @@ class Upload:
         return len(data)
 
     def seek(self, *_: int) -> int:
-        """Do nothing: the file is read from the disk, by its name."""
+        """Do nothing: the file is read from the disk by its name."""
         return 0
 
     def keep(self, ids: Ids, given: str) -> SavedUpload:
@@ -179,14 +181,16 @@ class Upload:
                 # Unlike a rename, a link never replaces another file.
                 with suppress(FileExistsError):
                     os.link(self._path, path)
-                    self._path.unlink()  # a file with two names is never sent
+                    self._path.unlink()  # a file with two hard links is never sent
                     fsync_path(self._directory)
                     return SavedUpload(name, path, self._size, self._hash.hexdigest())
-        raise StoreUnavailable(f"{MAX_NAME_TRIES} names for a file were taken", hint="Try again.")
+        raise StoreUnavailable(
+            f"no unused file name found in {MAX_NAME_TRIES} attempts", hint="Try again."
+        )
 
     def drop(self) -> None:
         """Close the file, and delete it unless it was kept."""
-        with suppress(OSError):  # bytes that the disk refused are not wanted any more
+        with suppress(OSError):  # unwritten bytes are not needed any more
             self._file.close()
         self._path.unlink(missing_ok=True)
 
@@ -197,7 +201,7 @@ def _candidate_names(ids: Ids, safe: str) -> Iterator[str]:
 
 
 def _delete_stale(unfinished: Path) -> None:
-    """Delete what processes that were killed left behind."""
+    """Delete the unfinished files of killed processes."""
     before = time.time() - DAY / SECOND
     for path in unfinished.iterdir():
         with suppress(OSError):
@@ -211,7 +215,7 @@ def upload_copy(source: Path, settings: Settings, ids: Ids) -> SavedUpload:
     try:
         file = source.open("rb")
     except OSError as error:
-        raise UnknownFile(f"{source} cannot be read: {error.strerror}") from None
+        raise UnknownFile(f"cannot read {source}: {error.strerror}", hint=SOURCE_HINT) from None
     with file:
         size = os.fstat(file.fileno()).st_size
         require_free_space(settings.home, settings.free_bytes_floor, size)
@@ -223,19 +227,19 @@ def upload_copy(source: Path, settings: Settings, ids: Ids) -> SavedUpload:
                 if left < 0:
                     raise BodyTooLarge(
                         f"{source} has more than {most} bytes",
-                        hint="Send less; the limit is the setting `upload_bytes`.",
+                        hint="Send a smaller file; the limit is the setting `upload_bytes`.",
                     )
                 incoming.write(data)
             return incoming.keep(ids, source.name)
         except OSError as error:
-            raise UnknownFile(f"{source} cannot be read: {error.strerror}") from None
+            raise UnknownFile(f"cannot read {source}: {error.strerror}", hint=SOURCE_HINT) from None
         finally:
             incoming.drop()
 
 
 @contextmanager
 def translated_disk_errors() -> Iterator[None]:
-    """Raise an error of the disk in this block as a StoreError."""
+    """Raise disk errors in this block as `StoreError`."""
     try:
         yield
     except OSError as error:
@@ -245,13 +249,13 @@ def translated_disk_errors() -> Iterator[None]:
 def _translate(error: OSError) -> StoreError:
     why = error.strerror or type(error).__name__
     if error.errno in _FULL_ERRNOS:
-        return StoreFull(f"the file has no room: {why}")
+        return StoreFull(f"cannot store the file: {why}")
     if error.errno in _DENIED_ERRNOS:
         return StoreReadOnly(
-            f"the directory of files cannot be written: {why}",
-            hint="Check the owner and rights of the directory `files` of the home.",
+            f"cannot write to the directory of files: {why}",
+            hint="Check the owner and permissions of the directory `files` in the home.",
         )
     return StoreUnavailable(
-        f"the directory of files cannot be used: {why}",
-        hint="Look at the directory `files` of the home, and at its disk.",
+        f"cannot use the directory of files: {why}",
+        hint="Check the directory `files` in the home, and its disk.",
     )

@@ -1,1 +1,1 @@
-"""Access to the API: the owner's token, keys, browser logins and the audit log."""
+"""Access to the API: the owner's token, API keys, browser logins and the audit log."""

@@ -1,4 +1,4 @@
-"""The audit log: what was done over the API with which key, and what was refused."""
+"""The audit log: allowed and refused actions over the API, and the keys that were used."""
 
 from __future__ import annotations
 
@@ -60,5 +60,5 @@ def record_audit(
 def list_audit_entries(
     tx: Transaction, since: int | None, limit: int, upto: int = MAX_ROW_ID
 ) -> list[AuditEntry]:
-    """The entries after an id, up to another; without one the newest, newest first."""
+    """The entries after an id, up to another; without one, the newest entries, newest first."""
     return AUDIT_PAGER.page(tx, {}, since, limit, upto)

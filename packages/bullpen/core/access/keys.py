@@ -1,4 +1,4 @@
-"""Keys of the API: scopes, reach, expiry, creation and revocation."""
+"""API keys: scopes, reach, expiry, creation and revocation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bullpen.core.models import API_KEYS
 from bullpen.core.roster.agents import check_display_name
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
-from bullpen.core.text import KEY_PREFIX
+from bullpen.core.text import KEY_PREFIX, describe_unknown
 
 SECRET_BYTES = 32
 USED_AT_INTERVAL = MINUTE
@@ -28,7 +28,7 @@ K = API_KEYS.c
 
 
 class Scope(StrEnum):
-    """What a key may do."""
+    """The rights of a key."""
 
     PUBLISH = "publish"
     """Act for people: send messages, fetch answers, upload files, post in rooms."""
@@ -37,25 +37,25 @@ class Scope(StrEnum):
     READ = "read"
     """Read everything."""
     APPROVE = "approve"
-    """Decide about messages and responses: cancel, resume, retry, drop."""
+    """Manage messages and responses: cancel, resume, retry, drop."""
     ADMIN = "admin"
     """Everything, including agents, settings and keys."""
 
 
 class KeyKind(StrEnum):
-    """What kind of secret a key has."""
+    """The kind of a key."""
 
     OWNER = "owner"
-    """The token in the home, which is in no table."""
+    """The token in the home, which is not in the database."""
     KEY = "key"
     BROWSER = "browser"
     LINK = "link"
-    """A login link, for one browser and one use."""
+    """A login link for one browser, which can be used once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """One key, without its secret."""
+    """A key without its secret."""
 
     id: str
     kind: KeyKind
@@ -68,13 +68,13 @@ class Key:
     used_at: int | None = None
     revoked_at: int | None = None
     made_by: str | None = None
-    """The key that made it, `OWNER_ID` for the owner's token; None if made on the machine."""
+    """The key that created it, or `OWNER_ID` for the owner's token; None on the machine itself."""
     token_hash: str = field(default="", repr=False)
-    """Of the owner's key: the hash of the token that it stands for."""
+    """The hash of the token, for the owner's key only."""
 
     @property
     def bounded_id(self) -> str | None:
-        """Its id, if what it may have waiting is bounded; None for the owner's token."""
+        """Its id, if its pending messages are limited; None for the owner's token."""
         return None if self.kind is KeyKind.OWNER else self.id
 
     def has_scope(self, scope: Scope) -> bool:
@@ -82,7 +82,7 @@ class Key:
         return scope in self.scopes or Scope.ADMIN in self.scopes
 
     def can_reach(self, agent: str | None) -> bool:
-        """Whether the key reaches an agent; None, for no agent, needs a key that reaches all."""
+        """Whether the key reaches an agent; None (no agent) needs a key that reaches all agents."""
         return self.agents is None or agent in self.agents
 
     def valid(self, now: int) -> bool:
@@ -102,7 +102,7 @@ def new_secret() -> str:
 
 
 def hash_secret(secret: str) -> str:
-    """The stored form of a secret. It is long and random, so one round of a hash is enough."""
+    """The hash of a secret. Secrets are long and random, so one round is enough."""
     return hashlib.sha256(secret.encode(errors="surrogateescape")).hexdigest()
 
 
@@ -184,16 +184,16 @@ def add_key(
     expires_at: int | None = None,
     made_by: str | None = None,
 ) -> tuple[Key, str]:
-    """Add a key; gives it and its secret, which is not stored."""
+    """Create a key; returns it and its secret, which is not stored."""
     check_display_name(name, tx.settings.message_bytes)
     if not name:
-        raise BadKey("a key needs a name", hint="Say what it is for.")
+        raise BadKey("the key has no name", hint="Give it a name that says what it is for.")
     if not scopes:
-        raise BadKey(f"the key {name} may do nothing")
+        raise BadKey(f"the key {name!r} has no scopes", hint="Give it at least one scope.")
     if agents is not None and not agents:
-        raise BadKey(f"the key {name} reaches no agent")
+        raise BadKey(f"the key {name!r} reaches no agents", hint="Name at least one agent.")
     if expires_at is not None and expires_at <= tx.now:
-        raise BadKey(f"the key {name} has expired already")
+        raise BadKey(f"the key {name!r} would already be expired", hint="Use a later expiry time.")
     for agent in agents or ():
         check_name(agent)
     key, secret = insert_key(tx, KeyKind.KEY, name, scopes, agents, expires_at, made_by)
@@ -202,15 +202,15 @@ def add_key(
 
 
 def find_key(tx: Transaction, secret: str) -> Key | None:
-    """The valid key or browser login with this secret; None for any other secret."""
+    """The valid key or browser login with this secret; None if there is none."""
     key = tx.one(FIND_BY_HASH, {"digest": hash_secret(secret)})
     return key if key is not None and key.kind is not KeyKind.LINK and key.valid(tx.now) else None
 
 
 def still_valid(tx: Transaction, key: Key) -> bool:
-    """Whether a key or browser login that was found before is still valid.
+    """Whether a key or browser login that was valid before is still valid.
 
-    The owner's key is in no table; `OwnerToken.still_valid` knows it as well.
+    The owner's key is not in the database; `OwnerToken.still_valid` handles it as well.
     """
     stored = tx.one(FIND_BY_ID, {"key": key.id})
     return stored is not None and stored.valid(tx.now)
@@ -222,17 +222,23 @@ def list_keys(tx: Transaction) -> list[Key]:
 
 
 def revoke_key(tx: Transaction, key_id: str) -> list[Key]:
-    """Revoke a key or browser login and all that it made; gives those that were still in force."""
+    """Revoke a key or browser login and all keys that it created; returns those that were valid."""
     key = tx.one(LOCK_BY_ID, {"key": key_id})
     if key is None or key.kind is KeyKind.LINK:
-        raise UnknownKey(f"there is no key {key_id[:40]!r}")
+        raise unknown_key(tx, key_id)
     return [*end_key(tx, key), *revoke_made_by(tx, key_id)]
 
 
-def revoke_made_by(tx: Transaction, maker: str, *, keep_keys: bool = False) -> list[Key]:
-    """Revoke what this key or the owner's token made over the API, and what that made in turn.
+def unknown_key(tx: Transaction, key_id: str) -> UnknownKey:
+    """The error for an unknown id or name, with a suggestion."""
+    known = [name for key in list_keys(tx) for name in (key.id, key.name)]
+    return UnknownKey(describe_unknown("key", key_id, known))
 
-    `keep_keys` ends login links and browser logins only. Gives those that were still in force.
+
+def revoke_made_by(tx: Transaction, maker: str, *, keep_keys: bool = False) -> list[Key]:
+    """Revoke the keys that this key or the owner's token created, directly or indirectly.
+
+    With `keep_keys`, only login links and browser logins. Returns the keys that were valid.
     """
     revoked: list[Key] = []
     makers = [maker]
@@ -240,14 +246,14 @@ def revoke_made_by(tx: Transaction, maker: str, *, keep_keys: bool = False) -> l
         for key in tx.all(LOCK_MADE_BY, {"maker": makers.pop()}):
             if keep_keys and key.kind is KeyKind.KEY:
                 continue
-            # A logged out browser may have made keys: what is revoked already is followed as well.
+            # Revoked ones are followed as well: a logged out browser may have created keys.
             makers.append(key.id)
             revoked += end_key(tx, key)
     return [key for key in revoked if key.kind is not KeyKind.LINK]
 
 
 def end_key(tx: Transaction, key: Key) -> list[Key]:
-    """Revoke this key alone; gives it if it was still in force."""
+    """Revoke this key alone; returns it if it was valid."""
     if not tx.change(REVOKE, {"key": key.id, "now": tx.now}):
         return []
     if key.kind is not KeyKind.LINK:
@@ -256,12 +262,12 @@ def end_key(tx: Transaction, key: Key) -> list[Key]:
 
 
 def record_use(tx: Transaction, key: Key) -> None:
-    """Record when a key was used."""
+    """Record the time of a key's last use."""
     tx.write(SET_USED_AT, {"key": key.id, "now": tx.now})
 
 
 def get_maker(tx: Transaction, key: Key) -> Key:
-    """The key that made this one; the owner's, if it was made on the machine or with the token."""
+    """The key that created this one; the owner's, if it was created on the machine."""
     if key.made_by is None or key.made_by == OWNER_ID:
         return OWNER_KEY
     maker = tx.one(FIND_BY_ID, {"key": key.made_by})
@@ -271,7 +277,7 @@ def get_maker(tx: Transaction, key: Key) -> Key:
 
 
 def lock_maker(tx: Transaction, maker: Key) -> None:
-    """Refuse a key that has ended meanwhile; who revokes it now waits for what it makes."""
+    """Raise an error if the key is no longer valid; a revocation waits until it is unlocked."""
     if maker.kind is not KeyKind.OWNER:
         stored = tx.one(LOCK_BY_ID, {"key": maker.id})
         if stored is None or not stored.valid(tx.now):
@@ -287,7 +293,7 @@ def insert_key(
     expires_at: int | None,
     made_by: str | None,
 ) -> tuple[Key, str]:
-    """Insert a key of any kind; gives it and its secret."""
+    """Insert a key of any kind; returns it and its secret."""
     secret = new_secret()
     key = Key(
         id=tx.ids.new("key"),
@@ -326,26 +332,27 @@ def add_key_as(
     agents: Collection[str] | None = None,
     expires_at: int | None = None,
 ) -> tuple[Key, str]:
-    """Add a key on behalf of another, which must have at least the same rights."""
+    """Create a key on behalf of another, which must have at least the same rights."""
     missing = sorted(scope for scope in scopes if not by.has_scope(scope))
     if missing:
-        raise ScopeTooSmall(f"the key {by.name!r} has not the scopes {', '.join(missing)}")
+        scopes_text = f"scope {missing[0]}" if len(missing) == 1 else f"scopes {', '.join(missing)}"
+        raise ScopeTooSmall(f"the key {by.name!r} lacks the {scopes_text}")
     if by.agents is not None and (agents is None or not by.agents.issuperset(agents)):
-        raise OutOfReach(f"the key {by.name!r} makes keys for its own agents only")
+        raise OutOfReach(f"the key {by.name!r} can only create keys for its own agents")
     lock_maker(tx, by)
     end = _latest_end(tx, by)
     if end is not None and (expires_at is None or expires_at > end):
         raise BadKey(
-            f"the key {by.name!r} makes no key that lasts longer than itself",
-            hint=f"Give an end of {end} or before.",
+            f"a new key cannot expire later than the key {by.name!r} that creates it",
+            hint=f"Use an expiry time of {end} or earlier.",
         )
     return add_key(tx, name, scopes, agents, expires_at, made_by=by.id)
 
 
 def _latest_end(tx: Transaction, by: Key) -> int | None:
-    """When the keys that this one makes must have ended; None is never.
+    """The latest expiry of keys that this one creates; None means no limit.
 
-    The end of a browser login is not that of its owner: what counts is the key that let it in.
+    For a browser login, the expiry of the key that created it counts.
     """
     while by.kind is KeyKind.BROWSER:
         by = get_maker(tx, by)
@@ -353,14 +360,14 @@ def _latest_end(tx: Transaction, by: Key) -> int | None:
 
 
 def list_keys_as(tx: Transaction, by: Key) -> list[Key]:
-    """The keys that another may see: all, or those whose agents it reaches."""
+    """The keys that another key may see: all, or those for agents that it reaches."""
     return [key for key in list_keys(tx) if _can_see(by, key)]
 
 
 def revoke_key_as(tx: Transaction, by: Key, key_id: str) -> list[Key]:
     """Revoke a key on behalf of another, which must be able to see it."""
     if key_id not in {key.id for key in list_keys_as(tx, by)}:
-        raise UnknownKey(f"there is no key {key_id[:40]!r}")
+        raise UnknownKey(describe_unknown("key", key_id))
     return revoke_key(tx, key_id)
 
 

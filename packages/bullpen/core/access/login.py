@@ -1,4 +1,4 @@
-"""Browser logins: a one-time link, and the cookie that it is exchanged for."""
+"""Browser logins: a one-time link that is exchanged for a cookie."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ BROWSER_DAYS = 30
 
 
 def create_login_link(tx: Transaction, by: Key | None = None) -> tuple[str, int]:
-    """Add a login link for one browser; gives its secret and its end, a few minutes from now.
+    """Create a login link for one browser; returns its secret and its expiry in a few minutes.
 
-    The browser gets the rights of the key that makes the link, and ends no later than that. A link
-    made on the machine, where there is no key, has the owner's.
+    The browser gets the rights of the key that created the link, and its login expires no later
+    than the key. A link created on the machine, without a key, has the owner's rights.
     """
     maker = OWNER_KEY if by is None else by
     lock_maker(tx, maker)
@@ -45,17 +45,17 @@ def is_login_link(tx: Transaction, secret: str) -> bool:
 
 
 def redeem_login_link(tx: Transaction, secret: str, name: str) -> tuple[Key, str] | None:
-    """Exchange an unused login link for a browser login; gives its key and secret."""
+    """Exchange an unused login link for a browser login; returns its key and secret."""
     link = _find_link(tx, secret)
     if link is None:
         return None
     maker = get_maker(tx, link)
-    # The maker first, as revoking does: who revokes it meanwhile waits, or was first.
+    # Lock the creating key first, like a revocation does: one of the two waits for the other.
     try:
         lock_maker(tx, maker)
     except NoAccess:
         return None
-    # Of two that come with one link, the first gets in.
+    # Of two browsers with one link, only the first one is logged in.
     if not tx.change(REVOKE, {"key": link.id, "now": tx.now}):
         return None
     end = _earlier(tx.now + BROWSER_DAYS * DAY, maker.expires_at)
@@ -65,7 +65,7 @@ def redeem_login_link(tx: Transaction, secret: str, name: str) -> tuple[Key, str
 
 
 def log_out(tx: Transaction, browser: Key) -> None:
-    """End a browser login, and the links and browser logins that it made; its keys stay."""
+    """Revoke a browser login and the links and logins that it created; its API keys stay valid."""
     end_key(tx, browser)
     revoke_made_by(tx, browser.id, keep_keys=True)
 

@@ -1,4 +1,4 @@
-"""What is masked in all that leaves: keys of Bullpen, and every secret that it knows."""
+"""Mask secrets in outgoing texts: Bullpen's keys, and every secret that it knows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import SecretMask
 
 KEPT_MS = 30 * SECOND
-"""How long the known secrets are kept: the end of a run reads nothing more for them."""
+"""The time for which the known secrets are cached, so that the end of a run reads nothing."""
 
 SELECT_KEYS: Statement[tuple[str]] = Statement(lambda: select(CUSTOM_PROVIDERS.c.api_key))
 
@@ -31,7 +31,7 @@ _kept: dict[Settings, _Kept] = {}
 
 
 def outgoing_mask(tx: Transaction) -> SecretMask:
-    """Masks the secrets in a text that leaves, or that an agent had a part in."""
+    """The function that masks secrets in outgoing texts, and in texts of agents."""
     kept = _kept.get(tx.settings)
     if kept is None or not 0 <= tx.now - kept.since < KEPT_MS:
         kept = _Kept(SecretMask(_known_secrets(tx)), tx.now)

@@ -21,7 +21,7 @@ from bullpen.core.settings import Settings
 from bullpen.core.store.transaction import Transaction
 
 MIN_TOKEN_CHARS = 24
-"""A shorter token could be guessed."""
+"""Shorter tokens could be guessed."""
 
 OTHERS_MODE_BITS = 0o077
 NAME_CHARS = 12
@@ -30,7 +30,7 @@ MAX_PROOF_BYTES = 4096
 
 
 def ensure_token(settings: Settings) -> str:
-    """The owner's token; made if it is missing."""
+    """The owner's token; created if it is missing."""
     try:
         return read_token(settings)
     except FileNotFoundError:
@@ -52,15 +52,15 @@ def read_token(settings: Settings) -> str:
         token = file.read().strip()
         mode = os.fstat(file.fileno()).st_mode
     if len(token) < MIN_TOKEN_CHARS:
-        raise UnsafeSecret(f"{path} holds no token of {MIN_TOKEN_CHARS} characters or more")
+        raise UnsafeSecret(f"the token in {path} has fewer than {MIN_TOKEN_CHARS} characters")
     if mode & OTHERS_MODE_BITS:
-        raise UnsafeSecret(f"{path} can be read by others")
+        raise UnsafeSecret(f"{path} is readable by other users")
     return token
 
 
 @dataclass(frozen=True, slots=True)
 class _Token:
-    """The token as it was read, and what follows from it."""
+    """The token as it was read, and the values derived from it."""
 
     file: tuple[int, ...]
     secret: str
@@ -69,7 +69,7 @@ class _Token:
 
 
 class OwnerToken:
-    """The token in memory, read again whenever its file changes."""
+    """The token in memory, which is read again whenever its file changes."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -83,24 +83,24 @@ class OwnerToken:
         return token.key if hmac.compare_digest(token.secret.encode(), given) else None
 
     def hash(self) -> str:
-        """The hash of the token; empty while there is none that can be used."""
+        """The hash of the token; empty while there is no valid token."""
         try:
             return self._current().key.token_hash
         except (OSError, UnsafeSecret):
             return ""
 
     def still_valid(self, tx: Transaction, key: Key) -> bool:
-        """Whether a key that was let in before, the owner's or another, is still valid."""
+        """Whether a key that was valid before, the owner's or another, is still valid."""
         if key.kind is KeyKind.OWNER:
             return key.token_hash == self.hash()
         return keys.still_valid(tx, key)
 
     def browser_name(self) -> str:
-        """The host name under which browsers on this machine use the API."""
+        """The host name of the API for browsers on this machine."""
         return self._current().browser_name
 
     def prove(self, nonce: str) -> str:
-        """The answer to `check_listeners`, which only a process with this token can give."""
+        """The answer to `check_listeners`, which only a process with this token can compute."""
         return _prove(self._current().secret, self._settings.api_port, nonce)
 
     def _current(self) -> _Token:
@@ -116,17 +116,17 @@ class OwnerToken:
 def browser_name(token: str) -> str:
     """A host name on this machine that nobody can guess.
 
-    Browsers send a cookie to every port of the host that set it, so servers on other ports of
-    127.0.0.1 would get that of a login there. They resolve names below `localhost` by themselves.
+    Browsers send a cookie to every port of the host that set it, so a server on another port of
+    127.0.0.1 would get the login cookie. Browsers resolve all names below `localhost` locally.
     """
     digest = hmac.digest(token.encode(), b"browser name", "sha256")
     return f"bullpen-{base64.b32encode(digest).decode().lower()[:NAME_CHARS]}.localhost"
 
 
 def check_listeners(settings: Settings, token: str) -> None:
-    """Raise unless this home's API, and no other program, listens on the API's address.
+    """Raise an error unless this home's API, and no other program, listens on the API's address.
 
-    A login link is for nobody else. The API proves that it knows the token.
+    No other program may get a login link. The API proves that it knows the token.
     """
     proven = False
     for address in listen_addresses(settings):
@@ -140,11 +140,14 @@ def check_listeners(settings: Settings, token: str) -> None:
             answer = ""
         if not hmac.compare_digest(answer.encode(), expected.encode()):
             raise ForeignListener(
-                f"the program on port {settings.api_port} of {address} is not this home's API"
+                f"the program on port {settings.api_port} on {address} is not the API of this home"
             )
         proven = True
     if not proven:
-        raise NoApi(f"nothing listens on port {settings.api_port} of {settings.api_host}")
+        raise NoApi(
+            f"the API is not running: nothing listens on port {settings.api_port}"
+            f" on {settings.api_host}"
+        )
 
 
 def _ask_proof(address: str, port: int, nonce: str) -> str:
@@ -157,12 +160,12 @@ def _ask_proof(address: str, port: int, nonce: str) -> str:
 
 
 def _prove(token: str, port: int, nonce: str) -> str:
-    """With the port, or the listener on another one could pass the question on to the API."""
+    """The proof; with the port, since a listener on another port could forward the request."""
     return hmac.new(token.encode(), f"proof {port} {nonce}".encode(), "sha256").hexdigest()
 
 
 def _create_token_file(path: Path) -> None:
-    """Make the file atomically; keeps one that another process made at the same moment."""
+    """Create the file atomically; keeps one that another process created at the same moment."""
     unfinished = path.with_name(f".token-{os.getpid()}")
     unfinished.unlink(missing_ok=True)
     descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -1,1 +1,1 @@
-"""From an agent's output to answers, handoffs, room posts and files."""
+"""Turn an agent's output into answers, handoffs, room posts and files."""

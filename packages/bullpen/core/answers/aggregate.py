@@ -1,4 +1,4 @@
-"""Aggregates: answers of a team that answers once, kept until the conversation is at rest."""
+"""Aggregates: the answers of a team with one common answer, kept until the conversation ends."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ M = MESSAGES.c
 
 @dataclass(frozen=True, slots=True)
 class SentAggregate:
-    """An aggregate that was sent: the message that it answers, and its number of parts."""
+    """A sent aggregate: the answered message and the number of parts."""
 
     to: Message
     answers: int
 
 
-# A conversation has no row to lock: its first message may be archived, or be a post without a row.
+# A conversation has no row to lock: its first message may be archived, or a post without a row.
 LOCK_CONVERSATION: Statement[tuple[str]] = Statement(
     lambda: select(
         func.pg_advisory_xact_lock(
@@ -51,7 +51,7 @@ INSERT_PART: Statement[None] = Statement(
     )
 )
 
-# The transaction that deletes the parts sends them.
+# The transaction that deletes the parts also sends them.
 TAKE_PARTS: Statement[tuple[int, str, str, str, str | None]] = Statement(
     lambda: (
         delete(GATHERED)
@@ -86,16 +86,16 @@ SELECT_LAST_PART: Statement[tuple[str]] = Statement(
 
 
 def lock_conversation(tx: Transaction, conversation_id: str) -> None:
-    """Lock a conversation until the transaction ends; after all lanes, in every transaction.
+    """Lock a conversation until the transaction ends; every transaction does so after its lanes.
 
-    On SQLite the write lock is held from the start.
+    On SQLite the write lock is already held.
     """
     if tx.dialect == "postgresql":
         tx.one(LOCK_CONVERSATION, {"conversation": conversation_id})
 
 
 def add_part(tx: Transaction, primary: Message, answer: Answer) -> None:
-    """Keep this answer as a part of the conversation's aggregate."""
+    """Store this answer as a part of the conversation's aggregate."""
     tx.write(
         INSERT_PART,
         {
@@ -115,13 +115,13 @@ def is_at_rest(tx: Transaction, conversation_id: str) -> bool:
 
 
 def send_aggregate(tx: Transaction, conversation_id: str) -> SentAggregate | None:
-    """Send the kept parts as one answer; None if there are none."""
+    """Send the stored parts as one answer; None if there are none."""
     last = tx.one(SELECT_LAST_PART, {"conversation": conversation_id})
     if last is None:
         return None
     to = find_person_message(tx, conversation_id) or find_person_message(tx, last[0])
     if to is None:
-        return None  # without an address the parts are kept
+        return None  # the parts are kept if there is no address
     parts = sorted(tx.all(TAKE_PARTS, {"conversation": conversation_id}))
     if not parts:
         return None
@@ -139,7 +139,7 @@ def send_aggregate(tx: Transaction, conversation_id: str) -> SentAggregate | Non
 
 
 def list_due_aggregates(tx: Transaction) -> list[str]:
-    """The conversations at rest, and those whose first part has waited for too long."""
+    """The finished conversations, and those whose first part has waited too long."""
     oldest = tx.now - tx.settings.aggregate_minutes * MINUTE
     waiting = tx.all(SELECT_GATHERING, {})
     return [name for name, since in waiting if since <= oldest or is_at_rest(tx, name)]

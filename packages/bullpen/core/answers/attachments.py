@@ -1,4 +1,4 @@
-"""Files of an answer: opened safely, copied out, and long text turned into a file."""
+"""Files of an answer: open them safely, copy them out, and turn long text into a file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bullpen.core.store.transaction import Transaction
 from bullpen.core.workspace.safe_files import Root, open_inside
 
 MAX_FILES = 64
-"""How many files one answer may have."""
+"""The most files of one answer."""
 
 PATH_PREVIEW_CHARS = 200
 
@@ -37,17 +37,17 @@ class OpenFile:
 
     name: str
     size: int
-    """Its bytes when it was opened."""
+    """Its size in bytes when it was opened."""
     file: BinaryIO
 
 
 MayBeSent = Callable[[str], bool]
-"""Whether a file of the directory of files may be sent, by its name."""
+"""Whether a file of the directory of files may be sent, by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedFile:
-    """A file that is not sent, and why."""
+    """A file that is not sent, and the reason."""
 
     path: str
     why: str
@@ -62,8 +62,8 @@ class RefusedFile:
 def open_allowed(path: str, roots: Sequence[Root]) -> BinaryIO | RefusedFile:
     """Open a file below one of these directories by its real path.
 
-    A relative path is looked for in the first directory. No part of the real path may become a link
-    meanwhile, and the file may have no other name.
+    A relative path belongs to the first directory. No part of the real path may become a link
+    meanwhile, and the file must have no other hard link.
     """
     found = _find_root(path, roots)
     if isinstance(found, RefusedFile):
@@ -97,16 +97,21 @@ def resolve_allowed(path: str, roots: Sequence[Root], may_be_sent: MayBeSent) ->
 def split_allowed(
     paths: Sequence[str], roots: Sequence[Root], may_be_sent: MayBeSent
 ) -> tuple[tuple[str, ...], tuple[RefusedFile, ...]]:
-    """The files that may be sent, by their real paths and each once; and those that may not."""
+    """The real paths of the files that may be sent, without duplicates; and the refused files."""
     files = [resolve_allowed(path, roots, may_be_sent) for path in paths[:MAX_FILES]]
     if len(paths) > MAX_FILES:
-        files.append(RefusedFile(paths[MAX_FILES], f"{len(paths)} files are more than {MAX_FILES}"))
+        files.append(
+            RefusedFile(
+                paths[MAX_FILES],
+                f"the answer has {len(paths)} files, of which at most {MAX_FILES} are sent",
+            )
+        )
     allowed = dict.fromkeys(str(each) for each in files if isinstance(each, Path))
     return tuple(allowed), tuple(each for each in files if isinstance(each, RefusedFile))
 
 
 def _find_root(path: str, roots: Sequence[Root]) -> tuple[Root, tuple[str, ...]] | RefusedFile:
-    """The directory in which the file really is, and its path below it."""
+    """The directory that really contains the file, and the path below it."""
     try:
         real = Path(os.path.realpath(roots[0].path / path if roots else path))
         str(real).encode()
@@ -126,11 +131,11 @@ def _find_root(path: str, roots: Sequence[Root]) -> tuple[Root, tuple[str, ...]]
     for root in roots:
         if root.path.is_symlink() and given.is_relative_to(root.path):
             return RefusedFile(path, f"{root.path} is a link, which is not followed")
-    return RefusedFile(path, "it lies outside of the agent's workspace and the stored files")
+    return RefusedFile(path, "it is outside of the agent's workspace and the stored files")
 
 
 def response_roots(tx: Transaction, agent_id: str) -> tuple[Root, ...]:
-    """The directories from which the files of this agent's responses are sent."""
+    """The directories from which this agent may send files."""
     agent = find_agent(tx, agent_id)
     return (files_root(tx.settings),) if agent is None else allowed_roots(tx.settings, agent)
 
@@ -139,7 +144,7 @@ def response_roots(tx: Transaction, agent_id: str) -> tuple[Root, ...]:
 def open_response_files(
     store: Store, response: Response
 ) -> Iterator[tuple[OpenFile | RefusedFile, ...]]:
-    """Open the files of a response for as long as the block lasts; some may be refused by now."""
+    """Open the files of a response until the block ends; some may be refused by now."""
     with store.read() as tx:
         roots = response_roots(tx, response.agent)
     with ExitStack() as files:
@@ -158,7 +163,7 @@ def open_response_files(
 def shorten_to_file(
     text: str, max_chars: int, directory: Path, name: str
 ) -> tuple[str, tuple[str, ...]]:
-    """The text and no file; or, if it is too long, its beginning and the file that has it all."""
+    """The text without a file; or, if it is too long, its beginning and a file with all of it."""
     if len(text) <= max_chars:
         return text, ()
     path = directory / _file_name(name, text)
@@ -170,17 +175,17 @@ def shorten_to_file(
 
 
 def _file_name(name: str, text: str) -> str:
-    """A file name that is unique for this text, by its digest.
+    """A file name that is unique for this text, because it has the text's digest.
 
-    A client may have chosen `name`, so its characters are checked. A run whose claim was lost may
-    still write: it must not overwrite the file that the next run has sent.
+    A client may have chosen `name`, so its characters are checked. A run that lost its claim may
+    still write, and must not overwrite the file of the next run.
     """
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
     return f"{_UNSAFE_CHARS.sub('_', name)[:MAX_NAME_CHARS]}_{digest}.md"
 
 
 def _find_cut(text: str, max_chars: int) -> int:
-    """Where to end: after a paragraph, a line or a word, if one ends in the last quarter."""
+    """The position to cut: after a paragraph, line or word that ends in the last quarter."""
     for end in ("\n\n", "\n", " "):
         at = text.rfind(end, max_chars - max_chars // 4, max_chars + 1)
         if at > 0:

@@ -1,4 +1,4 @@
-"""End a run in one transaction: with answers, handoffs, room posts and history, or as failed."""
+"""Finish a run in one transaction: store answers, handoffs, room posts and history, or fail it."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ from bullpen.core.workspace.safe_files import Root
 EMPTY_BOOK = AddressBook(agents={}, teams={})
 
 HANDOFF_DIVISOR = 8
-"""A handoff or post may take this fraction of `message_bytes`; a longer one goes as a file."""
+"""The fraction of `message_bytes` that a handoff or post may have; a longer one becomes a file."""
 
 MAX_NOTES = 16
-"""How many notes about what could not be done are listed; the rest are counted."""
+"""The most notes about failed parts that are listed; the rest are counted."""
 
 
 def attach_nothing_more(_: str) -> bool:
@@ -69,10 +69,10 @@ def complete(
     roots: Sequence[Root],
     may_attach: MayBeSent = attach_nothing_more,
 ) -> list[Message]:
-    """Finish a claim with what its run wrote; files are sent only from below these directories.
+    """Finish a claim with the output of its run; files are sent only from these directories.
 
-    Of the directory of files a run may send what is in its conversation, and of `output.files` what
-    `may_attach` allows to its API key.
+    From the directory of files, a run may send the files of its conversation; from `output.files`,
+    those that `may_attach` allows to its API key.
     """
     primary = claim.primary
     mask = outgoing_mask(tx)
@@ -92,7 +92,7 @@ def complete(
     outcome = _build_outcome(tx, primary, output, parsed, rooms)
     team = None if primary.team_id is None else find_team(tx, primary.team_id)
     exceeded = _find_exceeded_limit(tx, claim, outcome, team)
-    # Before this run holds messages of the conversation itself.
+    # Checked before this run holds messages of the conversation.
     is_first_excess = exceeded is not None and not is_held_at_limit(tx, primary)
     if exceeded is not None:
         outcome = _hold_outcome(outcome, exceeded)
@@ -106,7 +106,7 @@ def complete(
 
 
 def fail(tx: Transaction, token: str, failure: Failure) -> None:
-    """End this claim without an answer, and count it against the heartbeat that caused the run."""
+    """End this claim as failed, and count the failure of a heartbeat."""
     failure = replace(failure, error=outgoing_mask(tx)(failure.error))
     for message in fail_claim(tx, token, failure):
         if is_heartbeat(message):
@@ -114,7 +114,7 @@ def fail(tx: Transaction, token: str, failure: Failure) -> None:
 
 
 def _load_recipients(tx: Transaction, agent: str) -> tuple[dict[str, Team], AddressBook]:
-    """The teams in whose rooms the agent may post, and everyone whom it may address."""
+    """The teams in whose rooms the agent may post, and the recipients that it may address."""
     return {team.id: team for team in teams_of(tx, agent)}, load_address_book(tx)
 
 
@@ -126,11 +126,11 @@ def _check_files(
     roots: Sequence[Root],
     may_attach: MayBeSent,
 ) -> tuple[tuple[str, ...], tuple[RefusedFile, ...]]:
-    """The files that are sent with the answer, and those that are refused."""
+    """The files to send with the answer, and the refused ones."""
     paths = tuple(dict.fromkeys((*attached, *tagged)))
     if not _is_for_person(primary):
         return (), tuple(
-            RefusedFile(each, "no person waits for this answer") for each in paths[:MAX_FILES]
+            RefusedFile(each, "nobody receives this answer") for each in paths[:MAX_FILES]
         )
     place = message_place(primary)
     uploads = {stored_name(tx.settings, each) for each in attached}
@@ -144,10 +144,10 @@ def _check_files(
 
 
 def _limit_notes(notes: Sequence[str]) -> tuple[str, ...]:
-    """The notes; of many, the first."""
+    """The notes, or the first ones of many."""
     if len(notes) <= MAX_NOTES:
         return tuple(notes)
-    return (*notes[:MAX_NOTES], f"and {len(notes) - MAX_NOTES} more of the kind")
+    return (*notes[:MAX_NOTES], f"and {len(notes) - MAX_NOTES} more such notes")
 
 
 def _build_answers(
@@ -158,7 +158,7 @@ def _build_answers(
     notes: Sequence[str],
     metadata: str | None,
 ) -> tuple[Answer, ...]:
-    """The answer to the person; none if there is nothing in it."""
+    """The answer to the person; empty if it has no text and no files."""
     if not _is_for_person(primary):
         return ()
     settings = tx.settings
@@ -182,7 +182,7 @@ def _build_outcome(
     parsed: ParsedAnswer,
     rooms: dict[str, Team],
 ) -> Outcome:
-    """The handoffs and posts, and the history; the answers come after the limits were checked."""
+    """The handoffs, posts and history; the answers are added after the limits were checked."""
     handoffs = []
     for number, each in enumerate(parsed.handoffs):
         text, files = _shorten_for_agent(tx, primary, f"handoff{number}", each.text)
@@ -213,7 +213,7 @@ def _shorten_for_agent(
 def _find_exceeded_limit(
     tx: Transaction, claim: Claim, outcome: Outcome, team: Team | None
 ) -> str | None:
-    """The limit that the outcome's messages exceed, if any; the lanes they go to are locked."""
+    """The limit that the outcome's messages exceed, if any; locks their lanes."""
     more = len(outcome.handoffs) + sum(len(post.to) for post in outcome.room_posts)
     if more == 0:
         return None
@@ -236,7 +236,7 @@ def _finish(
     answers: tuple[Answer, ...],
     team: Team | None,
 ) -> list[Message]:
-    """Finish the claim; its answers go to the person, to its heartbeat, or to the aggregate."""
+    """Finish the claim; its answers go to the person, the heartbeat or the aggregate."""
     primary = claim.primary
     if is_heartbeat(primary):
         messages = finish(tx, claim, outcome)
@@ -262,14 +262,14 @@ def _record_notes(
 def _limit_text(primary: Message, reason: str) -> str:
     conversation = quote(primary.conversation_id)  # a client may have chosen it
     return (
-        f"@{primary.agent} goes no further by itself: {reason}. What it wrote to others is held.\n"
-        f"To let it go on: bullpen queue resume --conversation {conversation}\n"
-        f"To end it: bullpen queue cancel --conversation {conversation}"
+        f"The messages of @{primary.agent} to other agents are held: {reason}.\n"
+        f"To resume them, run: bullpen queue resume --conversation {conversation}\n"
+        f"To cancel them, run: bullpen queue cancel --conversation {conversation}"
     )
 
 
 def _end_if_at_rest(tx: Transaction, primary: Message, team: Team) -> None:
-    # Of two runs that end at the same time, the second waits here and sees the first as ended.
+    # If two runs end at the same time, the second waits here until the first has ended.
     lock_conversation(tx, primary.conversation_id)
     if is_at_rest(tx, primary.conversation_id):
         sent = send_aggregate(tx, primary.conversation_id)

@@ -9,7 +9,7 @@ from bullpen.core.routing.address import AddressBook
 from bullpen.core.routing.tags import Tag, TagKind, parse_tags, render_tags, text_outside_tags
 
 MAX_PARTS = 64
-"""How many handoffs and posts one answer may have."""
+"""The most handoffs and posts of one answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +34,13 @@ class ParsedAnswer:
     """The parts of an answer."""
 
     text: str
-    """What people read."""
+    """The text for people."""
     handoffs: tuple[Handoff, ...] = ()
     posts: tuple[Post, ...] = ()
     files: tuple[str, ...] = ()
-    """The paths as they were written; not checked yet."""
+    """The paths as written, not checked yet."""
     notes: tuple[str, ...] = ()
-    """What could not be done, and why."""
+    """Notes about parts that were not sent, and why."""
 
 
 def parse_answer(
@@ -58,20 +58,20 @@ def parse_answer(
         for name in dict.fromkeys(tag.to):
             if len(handoffs) + len(posts) >= MAX_PARTS:
                 notes.append(
-                    f"{tag.kind}{name} was not told: an answer has at most {MAX_PARTS} parts"
+                    f"not sent to {tag.kind}{name}: an answer has at most {MAX_PARTS} recipients"
                 )
             elif tag.kind is TagKind.ROOM:
                 team = book.find_team(name)
                 if team is None or team not in rooms:
-                    notes.append(f"#{name} was not told: it is no room of @{speaker}'s")
+                    notes.append(f"not sent to #{name}: @{speaker} is in no team of that name")
                 else:
                     posts.append(Post(team, body))
             else:
                 recipient = book.find(name)
                 if recipient is None:
-                    notes.append(f"@{name} was not told: there is nobody of that name")
+                    notes.append(f"not sent to @{name}: this agent or team does not exist")
                 elif recipient.agent == speaker:
-                    notes.append(f"@{name} was not told: that is @{speaker} itself")
+                    notes.append(f"not sent to @{name}: that is @{speaker} itself")
                 else:
                     handoffs.append(Handoff(recipient.agent, recipient.team, body))
     return ParsedAnswer(

@@ -1,10 +1,10 @@
-"""Leases of claims: when one has ended, and how its claim ends.
+"""Leases of claims: detect expired leases and end their claims.
 
-A lease has ended when a process that looks at it regularly has seen it unchanged for as long as it
-lasts. No clock is compared with another: one that is set, or that differs on another host, ends no
-lease and prolongs none. Between two looks at most half of the lease counts, so that after a sleep
-of the machine its holder can extend it before the next look. A processor extends its leases three
-times as often as they would end.
+A lease has expired when a process that checks it regularly has seen it unchanged for its whole
+length. Clocks are never compared, so a clock that is set, or that differs on another host, neither
+ends nor prolongs a lease. Between two checks at most half of the lease counts, so that after a
+sleep of the machine the holder can extend it before the next check. A processor extends its leases
+three times within their length.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from sqlalchemy import Select, bindparam, select
 
 from bullpen.core.answers.complete import fail
-from bullpen.core.clock import SECOND
-from bullpen.core.errors import UnknownAgent
+from bullpen.core.clock import SECOND, format_interval
 from bullpen.core.message import Claim, ErrorKind, Failure
 from bullpen.core.models import LANES
 from bullpen.core.queue.claim import claim
+from bullpen.core.queue.lanes import unknown_agent
 from bullpen.core.queue.timers import anything_due
 from bullpen.core.store.base import Store
 from bullpen.core.store.statement import Statement, columns
@@ -38,18 +38,18 @@ class Lease:
     claimed_by: str
     lease_expires_at: int
     lease_ms: int | None
-    """None if a version claimed that did not record it."""
+    """None if an earlier version of Bullpen made the claim."""
 
 
 HasEnded = Callable[[Lease], bool]
-"""Decides whether a lease has ended."""
+"""Decides whether a lease has expired."""
 
 
 def _leases() -> Select[tuple[object, ...]]:
     return select(*columns(Lease, LANES)).where(L.claim_token.is_not(None))
 
 
-# Reads all lanes, of which there are as many as agents: an index would cost every claim a page.
+# Reads all lanes, one for each agent: an index would cost every claim a page.
 SELECT_LEASES: Statement[Lease] = Statement(lambda: _leases().order_by(L.agent), Lease)
 
 SELECT_LEASE_OF_AGENT: Statement[Lease] = Statement(
@@ -76,12 +76,12 @@ SELECT_HAS_WORK: Statement[tuple[bool, bool, str, str | None, str, int, int | No
 
 
 def by_clock(now: int, after_ms: int = 0) -> HasEnded:
-    """By this process's clock, and so long after the end: for one that cannot look regularly."""
+    """By this process's clock and a margin, for processes that cannot check regularly."""
     return lambda lease: lease.lease_expires_at + after_ms <= now
 
 
 def by_observation(store: Store) -> HasEnded:
-    """By what this process has seen: each call is a look."""
+    """By the observations of this process: each call is a check."""
 
     def has_ended(lease: Lease) -> bool:
         lasts = lease.lease_ms or store.settings.lease_seconds * SECOND
@@ -93,21 +93,21 @@ def by_observation(store: Store) -> HasEnded:
 
 
 def watch_leases(store: Store) -> list[Lease]:
-    """Look at every lease; returns those that have ended."""
+    """Check every lease; returns the expired ones."""
     has_ended = by_observation(store)
     with store.read() as tx:
         return [lease for lease in tx.all(SELECT_LEASES, {}) if has_ended(lease)]
 
 
 def end_expired_claims(store: Store) -> int:
-    """End the claims whose lease has ended; returns how many."""
+    """End the claims with expired leases; returns their number."""
     count = 0
     for lease in watch_leases(store):
         with store.write(durable=False) as tx:
             if _expire(tx, lease):
                 count += 1
             else:
-                # Another transaction holds the lane, so its holder could not extend the lease.
+                # Another transaction holds the lane, so the holder could not extend the lease.
                 store.leases.forget(lease.agent)
     return count
 
@@ -115,7 +115,7 @@ def end_expired_claims(store: Store) -> int:
 def expire_leases(
     tx: Transaction, agent: str | None = None, has_ended: HasEnded | None = None
 ) -> int:
-    """End every claim whose lease has ended, or this agent's; returns how many there were."""
+    """End the claims with expired leases, of this agent or of all; returns their number."""
     has_ended = has_ended or by_clock(tx.now)
     statement = SELECT_LEASES if agent is None else SELECT_LEASE_OF_AGENT
     leases = tx.all(statement, {} if agent is None else {"agent": agent})
@@ -123,11 +123,11 @@ def expire_leases(
 
 
 def has_work(tx: Transaction, agent: str, has_ended: HasEnded | None = None) -> bool:
-    """Whether `claim_for_worker` may find messages; a read, which takes no write lock."""
-    check_line(agent, tx.settings.message_bytes, "the agent's id")
+    """Whether `claim_for_worker` may find messages; reads only, without a write lock."""
+    check_line(agent, tx.settings.message_bytes, "the agent id")
     row = tx.one(SELECT_HAS_WORK, {"agent": agent, "now": tx.now})
     if row is None:
-        raise UnknownAgent.of(agent)
+        raise unknown_agent(tx, agent)
     has_head, is_due, name, token, worker, expires_at, lease_ms = row
     if has_head or is_due:
         return True
@@ -145,17 +145,17 @@ def claim_for_worker(
     lease: int | None = None,
     has_ended: HasEnded | None = None,
 ) -> Claim | None:
-    """Claim this agent's messages, those of a claim whose lease has ended included.
+    """Claim this agent's messages, including those of a claim whose lease has expired.
 
-    So an ended lease is taken back even if no scheduler runs, only outside workers.
+    Expired leases are thus taken back even if only external workers run, and no scheduler.
     """
-    check_line(worker, tx.settings.message_bytes, "the worker's name")
+    check_line(worker, tx.settings.message_bytes, "the worker name")
     expire_leases(tx, agent, has_ended)
     return claim(tx, worker, agent=agent, limit=limit, lease=lease)
 
 
 def _expire(tx: Transaction, lease: Lease) -> bool:
-    """End a claim as crashed; false if it was extended, has ended, or its lane is locked."""
+    """End a claim as crashed; False if it was extended, has ended, or its lane is locked."""
     values = {
         "agent": lease.agent,
         "token": lease.claim_token,
@@ -163,7 +163,7 @@ def _expire(tx: Transaction, lease: Lease) -> bool:
     }
     if tx.one(LOCK_LEASE, values) is None:
         return False
-    lasted = "its lease" if lease.lease_ms is None else f"{lease.lease_ms} ms"
-    error = f"{lease.claimed_by} did not extend its claim within {lasted}"
+    length = "" if lease.lease_ms is None else f" of {format_interval(max(SECOND, lease.lease_ms))}"
+    error = f"{lease.claimed_by} stopped responding: it did not extend its lease{length}"
     fail(tx, lease.claim_token, Failure(kind=ErrorKind.CRASH, error=error))
     return True

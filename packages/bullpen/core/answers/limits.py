@@ -1,4 +1,4 @@
-"""Limits of a conversation: handoffs in a row, messages and cost."""
+"""The limits of a conversation: handoffs in a row, messages and cost."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from bullpen.core.roster.teams import Team
 from bullpen.core.states import MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import format_count
 
 M = MESSAGES.c
 
 NO_LIMITS = Team(id="", leader="", members=())
 
 LIMIT_REASON_PREFIX = "the conversation has "
-"""How each reason begins: it tells messages that are held at a limit from other held messages."""
+"""The prefix of each reason, which distinguishes messages held at a limit from other held ones."""
 
 SELECT_HELD_AT_LIMIT: Statement[tuple[int]] = Statement(
     lambda: (
@@ -38,29 +39,30 @@ SELECT_HELD_AT_LIMIT: Statement[tuple[int]] = Statement(
 def find_exceeded_limit(
     tx: Transaction, primary: Message, team: Team | None, more: int, cost: float
 ) -> str | None:
-    """The limit that `more` messages caused by this one would exceed; None if there is none."""
+    """The limit that `more` messages caused by this one would exceed, as a reason; or None."""
     settings = tx.settings
     own = team or NO_LIMITS
     hops = _own_or_setting(own.max_hops, settings.max_hops)
     if primary.hop + 1 > hops:
-        return f"{LIMIT_REASON_PREFIX}gone on for {hops} handoffs in a row"
-    # Otherwise two runs of one conversation could both send its last message.
+        handoffs = format_count(int(hops), "handoff")
+        return f"{LIMIT_REASON_PREFIX}reached its limit of {handoffs} in a row"
+    # Without the lock, two runs of one conversation could both send its last message.
     lock_conversation(tx, primary.conversation_id)
     counts = count_by_state(tx, primary.conversation_id)
     sent = counts.total() - counts[MessageState.HELD.value]
     messages = _own_or_setting(own.max_messages, settings.max_messages)
     if sent + more > messages:
-        return f"{LIMIT_REASON_PREFIX}{sent} messages of at most {messages}"
+        return f"{LIMIT_REASON_PREFIX}reached its limit of {format_count(int(messages), 'message')}"
     max_cost = _own_or_setting(own.max_cost, settings.max_cost)
     if max_cost > 0:
         spent = cost + conversation_totals(tx, primary.conversation_id).cost
         if spent >= max_cost:
-            return f"{LIMIT_REASON_PREFIX}cost {spent:.2f} dollars of at most {max_cost:.2f}"
+            return f"{LIMIT_REASON_PREFIX}reached its cost limit of ${max_cost:.2f} (${spent:.2f})"
     return None
 
 
 def is_held_at_limit(tx: Transaction, primary: Message) -> bool:
-    """Whether a message of this conversation is held at a limit already."""
+    """Whether a message of this conversation is already held at a limit."""
     values = {"conversation": primary.conversation_id, "reason": f"{LIMIT_REASON_PREFIX}%"}
     return tx.one(SELECT_HELD_AT_LIMIT, values) is not None
 

@@ -1,1 +1,1 @@
-"""Everything that only reads: lists, details, conversations and history."""
+"""Read-only queries: lists, details, conversations and history."""

@@ -1,4 +1,4 @@
-"""Conversations: found by any id, listed, and the messages in them."""
+"""Read conversations: find them by any id, list them, and count their messages."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from bullpen.core.text import check_text
 
 
 class ConversationState(StrEnum):
-    """Whether a conversation goes on."""
+    """The state of a conversation."""
 
     UNDER_WAY = "under_way"
     HELD = "held"
-    """Nothing in it goes on until a person resumes it."""
+    """Nothing in it continues until a person resumes it."""
     AT_REST = "at_rest"
 
 
 @dataclass(frozen=True, slots=True)
 class StateCounts:
-    """How many messages of a conversation are in each state."""
+    """The number of messages of a conversation in each state."""
 
     by_state: dict[str, int]
 
     @property
     def messages(self) -> int:
-        """How many messages there are in all."""
+        """The number of all messages."""
         return sum(self.by_state.values())
 
     @property
@@ -76,7 +76,7 @@ def count_messages(tx: Transaction, conversation_id: str) -> StateCounts:
 
 def list_conversation_agents(tx: Transaction, conversation_id: str) -> Sequence[str]:
     """The agents that have messages in a conversation."""
-    check_text(conversation_id, tx.settings.message_bytes, "the conversation's id")
+    check_text(conversation_id, tx.settings.message_bytes, "the conversation id")
     return [agent for (agent,) in tx.all(SELECT_AGENTS, {"conversation": conversation_id})]
 
 
@@ -86,7 +86,7 @@ A = ATTEMPTS.c
 
 @dataclass(frozen=True, slots=True)
 class ConversationSummary:
-    """A conversation: its first message, its state, and what it took."""
+    """A conversation: its first message, its state, and the totals of its runs."""
 
     first: MessageRecord
     stand: ConversationState
@@ -107,10 +107,10 @@ def list_conversations(
     *,
     upto: int = MAX_ROW_ID,
 ) -> list[ConversationSummary]:
-    """The conversations whose first message is live, the newest first.
+    """The conversations whose first message is live, newest first.
 
-    With `since`, those that began after this id and up to `upto`, the oldest first. `wanted` are
-    values of their first messages by column; None matches anything.
+    With `since`, those that began after this id and up to `upto`, oldest first. `wanted` are
+    values of their first messages by column; None matches all.
     """
     rows = CONVERSATION_LISTING.page(tx, wanted, since, limit, upto)
     return map_page(rows, lambda each: _summary(tx, each))
@@ -124,7 +124,7 @@ def _summary(tx: Transaction, first: MessageRecord) -> ConversationSummary:
 
 
 def get_conversation_id(tx: Transaction, id_: str) -> str:
-    """The id of the conversation that a message is in; the id itself if it is unknown."""
+    """The id of the conversation of a message; the given id if it is unknown."""
     try:
         return get_message(tx, id_).conversation_id
     except UnknownMessage:

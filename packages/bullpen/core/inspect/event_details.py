@@ -1,4 +1,4 @@
-"""What viewers show of an event beside its data: the agent's name, the message and the text."""
+"""Details of events for viewers: the agent's name, the message and the text."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from bullpen.core.store.transaction import Transaction
 Row = TypeVar("Row")
 
 PREVIEW_CHARS = 120
-"""The length of a message's preview, as the reference's clients expect it."""
+"""The length of a message's preview, as TinyAGI's clients expect it."""
 
 MAX_TEXT_CHARS = 20_000
-"""The length of a text that is given with an event; the whole is in the history."""
+"""The length of a text in the details of an event; the history has the whole text."""
 
 MAX_HISTORY_ROWS = 16
-"""The text of a run is among this many newest rows of its agent's history."""
+"""The number of newest rows of an agent's history that contain the text of its run."""
 
 H = AGENT_MESSAGES.c
 P = CHAT_MESSAGES.c
@@ -42,7 +42,7 @@ P = CHAT_MESSAGES.c
 
 @dataclass(frozen=True, slots=True)
 class MessageOrigin:
-    """The message that an event happened to."""
+    """The message of an event."""
 
     channel: str
     sender: str
@@ -53,7 +53,7 @@ class MessageOrigin:
 
 @dataclass(frozen=True, slots=True)
 class EventRecipient:
-    """The person that a response is for, and their channel."""
+    """The recipient of a response, and their channel."""
 
     channel: str
     sender: str
@@ -61,7 +61,7 @@ class EventRecipient:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventDetails:
-    """What the store knows of an event; None where there is nothing, or it is deleted."""
+    """The stored details of an event; None if they do not exist, or were deleted."""
 
     agent_name: str | None = None
     origin: MessageOrigin | None = None
@@ -72,7 +72,7 @@ class EventDetails:
     """The length of the whole text."""
     team: Team | None = None
     shared_team: str | None = None
-    """The first team of both agents, of a handoff."""
+    """The first team that has both agents of a handoff."""
 
 
 def _truncated(text: ColumnElement[str], length: int) -> ColumnElement[str]:
@@ -167,14 +167,14 @@ def event_details(tx: Transaction, records: Sequence[EventRecord]) -> list[Event
 def _rows_by_key(
     tx: Transaction, statement: Statement[Row], name: str, keys: Iterable[object]
 ) -> dict[object, Row]:
-    """The rows of these keys; a key without a row is left out."""
+    """The rows of these keys, without keys that have no row."""
     present = [key for key in dict.fromkeys(keys) if key is not None]
     rows = tx.one_each(statement, [{name: key} for key in present])
     return {key: row for key, row in zip(present, rows, strict=True) if row is not None}
 
 
 def _run_texts(tx: Transaction, records: Sequence[EventRecord]) -> dict[int, tuple[str, int]]:
-    """The text of the run that each of these events ends, by the event's id."""
+    """The text of the run that ended with each of these events, by event id."""
     ends = [record for record in records if _last_history_id(record.event) is not None]
     values = [
         {
@@ -206,7 +206,7 @@ def _started_team(event: Event) -> str | None:
 
 
 def _handoff(record: EventRecord) -> tuple[str, str] | None:
-    """The agents of a handoff: from whom, and to whom."""
+    """The sending and the receiving agent of a handoff."""
     event = record.event
     return (record.agent or "", event.to) if isinstance(event, ChainHandoff) else None
 

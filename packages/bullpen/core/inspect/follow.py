@@ -1,4 +1,4 @@
-"""Follow a conversation: its status now, and its events as they come."""
+"""Follow a conversation: its current status, and its new events and responses."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ L = LANES.c
 M = MESSAGES.c
 
 PROCESSOR, SCHEDULER = "processor", "scheduler"
-"""The kinds under which these processes are registered."""
+"""The kinds of these processes in the table of workers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ SELECT_ANSWERS: Statement[tuple[int, str, str, str | None]] = Statement(
 
 @dataclass(frozen=True, slots=True)
 class UnfinishedMessage:
-    """A message without an answer, and the lane that it is in."""
+    """A message without an answer, and its lane."""
 
     message_id: str
     agent: str
@@ -107,7 +107,7 @@ class UnfinishedMessage:
     error: str
     available_at: int
     paused: str | None
-    """Why its lane is paused; None while it is not."""
+    """The reason why its lane is paused; None if it is not."""
     outside: bool
 
     @property
@@ -139,7 +139,7 @@ class ConversationStatus:
     counts: StateCounts
     unfinished: tuple[UnfinishedMessage, ...]
     aggregating: bool
-    """Whether parts of a team's one answer wait to be sent."""
+    """Whether parts of an aggregate wait to be sent."""
     workers: Mapping[str, int]
     now: int
 
@@ -184,7 +184,7 @@ class ConversationStatus:
 
 
 def get_conversation_status(tx: Transaction, conversation_id: str) -> ConversationStatus:
-    """The status of this conversation now."""
+    """The current status of this conversation."""
     values: dict[str, object] = {"conversation": conversation_id}
     return ConversationStatus(
         counts=count_messages(tx, conversation_id),

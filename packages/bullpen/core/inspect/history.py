@@ -1,4 +1,4 @@
-"""The history of agents: the newest, by page, filtered, and by search."""
+"""Read the history of agents: the newest entries, by page, filtered, and by search."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ class HistoryEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryFilter:
-    """What the entries have in common; None matches anything."""
+    """A filter for entries; None matches all."""
 
     agent: str | None = None
     person: str | None = None
-    """A person's name, or id on a channel: their messages, and the answers to them."""
+    """A person's name or id on a channel: their messages and the answers to them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def _entries() -> Select[*tuple[object, ...]]:
 def newest_history(
     tx: Transaction, agents: Collection[str] | None, limit: int
 ) -> list[HistoryEntry]:
-    """The newest entries of these agents, the newest first; None is all agents."""
+    """The newest entries of these agents, newest first; None means all agents."""
     values = {**_agent_values(tx, agents), "limit": limit}
     statement = _select_newest(None if agents is None else len(agents))
     return tx.page(statement, values)
@@ -87,7 +87,7 @@ def newest_history(
 def history_since(
     tx: Transaction, agents: Collection[str] | None, since: int, upto: int, limit: int
 ) -> list[HistoryEntry]:
-    """The entries of these agents after an id and up to another, the oldest first."""
+    """The entries of these agents after an id and up to another, oldest first."""
     values = {**_agent_values(tx, agents), "since": since, "upto": upto, "limit": limit}
     statement = _select_page(None if agents is None else len(agents))
     return tx.page(statement, values)
@@ -115,7 +115,7 @@ def _by_agents(count: int | None) -> list[ColumnElement[bool]]:
 def _agent_values(tx: Transaction, agents: Collection[str] | None) -> dict[str, object]:
     named = sorted(agents or ())
     for each in named:
-        check_text(each, tx.settings.message_bytes, "the agent's id")
+        check_text(each, tx.settings.message_bytes, "the agent id")
     return {f"agent{number}": each for number, each in enumerate(named)}
 
 
@@ -126,9 +126,9 @@ def list_history(
     limit: int,
     run: Run | None = None,
 ) -> list[HistoryEntry]:
-    """The newest entries, from `since` on if it is set, the oldest first.
+    """The newest entries, oldest first; with `since`, only those from that time on.
 
-    For a run they are those that it may read.
+    A run gets only the entries that it may read.
     """
     filters = dict(_filter_values(tx, wanted))
     bounds, run_values = _bounds(run)
@@ -137,16 +137,16 @@ def list_history(
 
 
 class RunBounds(NamedTuple):
-    """How a statement is bounded to what a run may read."""
+    """Restricts a statement to the entries that a run may read."""
 
     everything: bool
-    """Whether it may read everything that was said to its agent and by it."""
+    """Whether it may read all messages to and from its agent."""
     conversations: int = 0
     people: int = 0
 
 
 def _bounds(run: Run | None) -> tuple[RunBounds | None, dict[str, object]]:
-    """The bounds of this run, and their values; None is no bounds."""
+    """The restriction of this run and its values; without a run, there is none."""
     if run is None or run.reach is Reach.ALL:
         return None, {}
     values: dict[str, object] = {"run_agent": run.agent}
@@ -160,7 +160,7 @@ def _bounds(run: Run | None) -> tuple[RunBounds | None, dict[str, object]]:
 
 
 def _within(bounds: RunBounds | None) -> list[ColumnElement[bool]]:
-    """Whether a run may read an entry: of its conversation, or between its person and its agent."""
+    """Whether an entry belongs to the run's conversation, or to its person and its agent."""
     if bounds is None:
         return []
     by_agent = H.agent_id == bindparam("run_agent")
@@ -205,7 +205,7 @@ def _with_person(table: Table, count: int) -> ColumnElement[bool]:
 
 _CONDITIONS: Mapping[str, Callable[[], ColumnElement[bool]]] = {
     "agent": lambda: H.agent_id == bindparam("agent"),
-    # The history is kept for longer than the messages.
+    # The history is kept longer than the messages.
     "person": lambda: or_(
         H.sender == bindparam("person"), _is_by_person(MESSAGES), _is_by_person(MESSAGES_ARCHIVE)
     ),
@@ -247,7 +247,7 @@ def _select_filtered_history(
 def _filter_values(tx: Transaction, wanted: HistoryFilter) -> Iterator[tuple[str, str]]:
     for name, value in (("agent", wanted.agent), ("person", wanted.person)):
         if value is not None:
-            yield name, check_text(value, tx.settings.message_bytes, "what is looked for")
+            yield name, check_text(value, tx.settings.message_bytes, "the filter")
 
 
 def _matching_entries() -> Select[*tuple[object, ...]]:
@@ -271,7 +271,7 @@ def _select_matching(*, by_agent: bool, bounds: RunBounds | None) -> Statement[H
 def search_history(
     tx: Transaction, text: str, agent: str | None = None, limit: int = 20, run: Run | None = None
 ) -> list[HistoryEntry]:
-    """The entries that contain this text in any case, the newest first."""
+    """The entries that contain this text in any case, newest first."""
     check_text(text + (agent or ""), tx.settings.message_bytes, "the text")
     limit = min(max(1, limit), MAX_RESULTS)
     plain = text.casefold()
@@ -298,7 +298,7 @@ def search_history(
 
 
 def _like_pattern(text: str) -> str:
-    """A pattern that ignores letters beyond ASCII, whose case a database may not know."""
+    """A LIKE pattern with wildcards for letters beyond ASCII, whose case SQLite does not know."""
     literal = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return "%" + _BEYOND_ASCII.sub("%", literal) + "%"
 
@@ -315,7 +315,7 @@ def _select_people(*, of_agent: bool) -> Statement[Person]:
 
 
 def list_people(tx: Transaction, run: Run | None = None) -> list[Person]:
-    """Every person who has sent a message that is kept; to its agent, if a run asks."""
+    """Every person with a stored message; for a run, only those who wrote to its agent."""
     bounded = run is not None and run.reach is not Reach.ALL
     values = {} if run is None else {"agent": run.agent}
     return sorted(

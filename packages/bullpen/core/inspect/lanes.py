@@ -1,4 +1,4 @@
-"""The row of an agent's lane. It has a module of its own so that `agent list` loads little."""
+"""Read the lanes of agents; a separate module, so that `agent list` imports little."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from sqlalchemy import bindparam, select
 
 from bullpen.core.errors import UnknownAgent
 from bullpen.core.models import LANES
+from bullpen.core.states import LaneState
 from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
@@ -55,14 +56,16 @@ SELECT_LANE: Statement[LaneRecord] = Statement(
 
 
 def list_lanes(tx: Transaction) -> list[LaneRecord]:
-    """Return every lane, also those of removed agents, by the agent's id."""
+    """Return every lane, including those of removed agents, ordered by agent id."""
     return tx.all(SELECT_LANES, {})
 
 
 def get_lane(tx: Transaction, agent: str) -> LaneRecord:
     """Return one agent's lane."""
-    check_text(agent, tx.settings.message_bytes, "the agent's id")
+    check_text(agent, tx.settings.message_bytes, "the agent id")
     lane = tx.one(SELECT_LANE, {"agent": agent})
     if lane is None:
-        raise UnknownAgent.of(agent)
+        raise UnknownAgent.of(
+            agent, [each.agent for each in list_lanes(tx) if each.state != LaneState.ARCHIVED]
+        )
     return lane

@@ -29,7 +29,7 @@ A = ATTEMPTS.c
 M = MESSAGES.c
 
 MAX_RUNS = 1000
-"""How many of its runs are listed, and how many messages before it are counted."""
+"""The most runs that are listed, and the most messages before it that are counted."""
 
 SELECT_SORT_KEY: Statement[tuple[int, bool]] = Statement(
     lambda: select(M.sort_key, M.ready).where(M.id == bindparam("message"))
@@ -59,18 +59,18 @@ COUNT_EARLIER: Statement[tuple[int]] = Statement(
 
 @dataclass(frozen=True, slots=True)
 class MessageDetail:
-    """A message, where it waits, and what came of it."""
+    """A message, its place in the queue, its runs and its responses."""
 
     message: MessageRecord
     archived: bool
     lane: LaneRecord | None
-    """None if there never was such an agent here."""
+    """None if the agent never existed."""
     ready: bool
     """Whether it could be claimed if its lane were free."""
     attended: bool
     """Whether a processor is alive, or the lane is served by external workers."""
     before_it: int
-    """How many messages are claimed before it, counted up to `MAX_RUNS`."""
+    """The number of messages that are claimed before it, counted up to `MAX_RUNS`."""
     runs: tuple[Attempt, ...]
     ran_with: str | None
     """The primary message of the run that answered this one too."""
@@ -123,7 +123,7 @@ SELECT_RUN_PRIMARY: Statement[tuple[str]] = Statement(
 
 
 def _find_run_primary(tx: Transaction, message: MessageRecord) -> str | None:
-    """Of a run that failed none: each of its messages is then tried alone."""
+    """Empty for a failed run, since each of its messages is then retried alone."""
     if message.status != MessageState.COMPLETED:
         return None
     values = {"state": message.status, "at": message.updated_at, "agent": message.agent}
@@ -139,7 +139,7 @@ def _find_lane(tx: Transaction, agent: str) -> LaneRecord | None:
 
 
 def _queue_position(tx: Transaction, message: MessageRecord) -> tuple[bool, int]:
-    """Whether it could be claimed, and how many messages are claimed before it."""
+    """Whether it could be claimed, and the number of messages that are claimed before it."""
     row = (
         tx.one(SELECT_SORT_KEY, {"message": message.id})
         if message.status == MessageState.PENDING

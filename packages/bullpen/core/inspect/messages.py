@@ -1,4 +1,4 @@
-"""Messages, live and archived: by id, by page, the newest, and the scans that select many."""
+"""Read messages, live and archived: by id, by page, the newest ones, and by scans."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ from bullpen.core.store.scan import (
 )
 from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
-from bullpen.core.text import check_text
+from bullpen.core.text import check_text, describe_unknown
 
 M = MESSAGES.c
 L = LANES.c
 
 MAX_SORTED_MESSAGES = 5_000
-"""Up to so many pending messages are read and sorted by id; of more, the newest are met soon."""
+"""The most pending messages that are read and sorted by id; of more, the newest are found soon."""
 
 BATCH_MESSAGES = 1_000
 FETCHED_TOGETHER = 16
-"""How many messages are fetched at once of a page that may be cut."""
+"""The number of messages that are fetched at once for a page that may be cut."""
 
 
 @dataclass(frozen=True, slots=True)
 class MessageRecord(Message):
-    """A message with all that is known of it."""
+    """A message with all of its columns."""
 
     status: str
     last_error: str | None
@@ -61,7 +61,7 @@ class MessageRecord(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageFilter:
-    """What the listed messages have in common; None matches anything."""
+    """A filter for messages; None matches all."""
 
     status: MessageState | None = None
     agent: str | None = None
@@ -89,10 +89,10 @@ MESSAGE_LISTING = TablePager(MESSAGES, MessageRecord)
 
 def get_message(tx: Transaction, message_id: str) -> MessageRecord:
     """The message of this id, archived or not."""
-    check_text(message_id, tx.settings.message_bytes, "the message's id")
+    check_text(message_id, tx.settings.message_bytes, "the message id")
     message = tx.one(SELECT_MESSAGE, {"message_id": message_id})
     if message is None:
-        raise UnknownMessage(f"there is no message {message_id[:60]!r}")
+        raise UnknownMessage(describe_unknown("message", message_id))
     return message
 
 
@@ -107,7 +107,7 @@ def get_message_by_number(tx: Transaction, number: str) -> MessageRecord:
 
 
 def list_messages_by_number(tx: Transaction, numbers: Sequence[int]) -> list[MessageRecord]:
-    """The live messages of these row ids, in this order; a deleted one is left out."""
+    """The live messages with these row ids, in this order, without deleted ones."""
     batches = [
         numbers[at : at + FETCHED_TOGETHER] for at in range(0, len(numbers), FETCHED_TOGETHER)
     ]
@@ -122,7 +122,7 @@ def list_messages_by_number(tx: Transaction, numbers: Sequence[int]) -> list[Mes
 def list_messages(
     tx: Transaction, wanted: MessageFilter, since: int | None, limit: int, *, upto: int = MAX_ROW_ID
 ) -> list[MessageRecord]:
-    """The next messages after a row id, up to another; without `since` the newest first."""
+    """The next messages after a row id, up to another; without `since`, the newest first."""
     return MESSAGE_LISTING.page(tx, asdict(wanted), since, limit, upto)
 
 
@@ -134,9 +134,9 @@ def newest_messages(
     *,
     archived: bool = False,
 ) -> list[MessageRecord]:
-    """The selected messages, the newest first; with `archived` the archived ones as well.
+    """The selected messages, newest first; with `archived`, also archived ones.
 
-    Of dead and held messages the newest are those that became so last.
+    Dead and held messages are ordered by the time when they became dead or held.
     """
     refs = _newest_live(tx, selection, state, limit)
     if archived and (state is None or state in ARCHIVED_STATES):
@@ -211,7 +211,7 @@ SELECT_CLAIMED_BATCHES: Statement[tuple[str]] = Statement(
 
 
 def _in_states(*states: MessageState) -> tuple[ColumnElement[bool], ...]:
-    # Named twice, so that the partial index is recognised.
+    # The state is named twice, so that the partial index is used.
     named = M.status.in_([const(each.value) for each in states])
     return named, M.status == bindparam("state")
 
@@ -223,7 +223,7 @@ DEAD_OR_HELD_SCAN = IndexScan(
     "updated_at",
 )
 
-# By two columns, so that no database walks the primary key past everything that is not dead.
+# Ordered by two columns, so that no database scans the primary key for the few dead rows.
 DEAD_OR_HELD_BY_ID_SCAN = IndexScan(
     MESSAGES,
     lambda: _in_states(*NEEDS_PERSON_STATES),

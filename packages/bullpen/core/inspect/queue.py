@@ -1,4 +1,4 @@
-"""The state of the queue: counts, waiting times, running claims and lanes."""
+"""The status of the queue: counts, waiting times, claims and lanes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class RunningMessage:
 
 @dataclass(frozen=True, slots=True)
 class QueueStatus:
-    """The whole queue in numbers."""
+    """The counts of the whole queue."""
 
     pending: int
     processing: int
@@ -58,7 +58,7 @@ class QueueStatus:
 
 @dataclass(frozen=True, slots=True)
 class LaneActivity:
-    """A lane, what it runs, and since when."""
+    """A lane and its run."""
 
     agent: str
     state: str
@@ -69,9 +69,9 @@ class LaneActivity:
     pending: int
     processing: int
     waiting_since: int | None
-    """Since when its next message is due; None if no message is due."""
+    """The time since which its next message is due; None if no message is due."""
     not_before: int | None
-    """The end of the pause that its provider asked for."""
+    """The end of the rate limit."""
     worker: str | None
     claimed_at: int | None
     lease_expires_at: int | None
@@ -95,14 +95,14 @@ class QueueOverview:
     dead: int
     outgoing: int
     undelivered: int
-    """Responses that are dead: they were not delivered."""
+    """Dead responses, which were not delivered."""
     unknown: int
-    """Responses that may have been delivered or not."""
+    """Responses that may have been delivered."""
     oldest_waiting_since: int | None
     processors: int
-    """How many are alive."""
+    """The number of live processes."""
     hold: Hold | None
-    """Why no response is delivered, if there is a hold."""
+    """The hold on deliveries, if there is one."""
     lanes: tuple[LaneActivity, ...]
 
 
@@ -128,7 +128,7 @@ COUNT_UNDELIVERED: Statement[tuple[str, int]] = Statement(
 
 
 def queue_status(tx: Transaction) -> QueueStatus:
-    """Count messages by state, and the responses that are to be delivered."""
+    """Count the messages by state, and the pending responses."""
     lanes = tuple(list_lanes(tx))
     people = {state: count for state, count in tx.all(COUNT_DEAD_AND_HELD, {})}  # noqa: C416 - rows, not pairs
     outgoing = tx.one(COUNT_OUTGOING, {})
@@ -143,7 +143,7 @@ def queue_status(tx: Transaction) -> QueueStatus:
 
 
 def queue_overview(tx: Transaction) -> QueueOverview:
-    """The whole queue, at one moment."""
+    """The status of the whole queue at one moment."""
     status = queue_status(tx)
     lanes = _with_activity(tx, status.lanes)
     lost = {state: count for state, count in tx.all(COUNT_UNDELIVERED, {})}  # noqa: C416 - rows
@@ -164,7 +164,7 @@ def queue_overview(tx: Transaction) -> QueueOverview:
 
 
 def list_lane_activity(tx: Transaction) -> tuple[LaneActivity, ...]:
-    """Every lane with what it is doing, by agent."""
+    """Every lane and its run, by agent."""
     return _with_activity(tx, list_lanes(tx))
 
 
@@ -206,7 +206,7 @@ SELECT_CLAIMS: Statement[tuple[str, int, str, int]] = Statement(
 
 
 def list_running(tx: Transaction) -> list[RunningMessage]:
-    """The messages of all runs, the longest run first; its primary message comes first."""
+    """The messages of all runs: the longest run first, and in it the primary message."""
     return [
         RunningMessage(message, worker, claimed_at, lease)
         for batch, claimed_at, worker, lease in tx.all(SELECT_CLAIMS, {})
@@ -240,12 +240,12 @@ COUNT_OUTGOING_BY_CHANNEL: Statement[tuple[str, int]] = Statement(
 
 
 def waiting_since(tx: Transaction) -> dict[str, int]:
-    """Since when each agent's next message is due; agents without a due message are left out."""
+    """The time since which each agent's next message is due; only agents with a due message."""
     return {agent: due for agent, due in tx.all(SELECT_WAITING_SINCE, {}) if due is not None}
 
 
 def count_outgoing_by_channel(tx: Transaction) -> dict[str, int]:
-    """How many responses each channel has to deliver."""
+    """The number of pending responses of each channel."""
     return {channel: count for channel, count in tx.all(COUNT_OUTGOING_BY_CHANNEL, {})}  # noqa: C416 - rows
 
 
@@ -254,7 +254,7 @@ def _completed() -> Subquery:
         select(const(1).label("one"))
         .where(
             M.status == const(MessageState.COMPLETED.value),
-            # Named twice, so that the partial index is recognised.
+            # The state is named twice, so that the partial index is used.
             M.status.in_([const(state.value) for state in ARCHIVED_STATES]),
         )
         .limit(const(MAX_COUNTED))
@@ -268,6 +268,6 @@ COUNT_COMPLETED: Statement[tuple[int]] = Statement(
 
 
 def count_completed(tx: Transaction) -> int:
-    """How many live messages are completed, up to MAX_COUNTED; the archive is not counted."""
+    """The number of completed live messages, up to `MAX_COUNTED`, without the archive."""
     row = tx.one(COUNT_COMPLETED, {})
     return 0 if row is None else row[0]

@@ -1,4 +1,4 @@
-"""What the removal of an agent or a team removes or pauses with it."""
+"""The effects of removing an agent or a team: what else is removed or paused."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from bullpen.core.store.transaction import Transaction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovalPreview:
-    """What is cancelled, left and paused when an agent is removed."""
+    """The effects of removing an agent."""
 
     agent: str
     waiting: int
     running: int
-    """Waiting and running messages are cancelled, and only by force."""
+    """The pending and processing messages, which are cancelled, and only with force."""
     teams: tuple[str, ...]
     """The teams that it leaves."""
     disbanded: tuple[str, ...]
-    """The teams whose last member it is: they are disbanded."""
+    """The teams whose last member it is, which are removed."""
     schedules: tuple[str, ...]
-    """The schedules that are paused because their agent is gone."""
+    """The schedules of this agent, which are paused."""
     heartbeat: bool
     """Whether its heartbeat is on."""
 
 
 def preview_removal(tx: Transaction, agent_id: str) -> RemovalPreview:
-    """What the removal of this agent does."""
+    """The effects of removing this agent."""
     get_agent(tx, agent_id)
     lane = get_lane(tx, agent_id)
     teams = teams_of(tx, agent_id)
@@ -50,7 +50,7 @@ def preview_removal(tx: Transaction, agent_id: str) -> RemovalPreview:
 
 
 def schedules_orphaned_by_team(tx: Transaction, team_id: str) -> tuple[str, ...]:
-    """The schedules that are paused when this team is disbanded."""
+    """The schedules that are paused when this team is removed."""
     return _orphaned_schedules(tx, None, [get_team(tx, team_id).id])
 
 

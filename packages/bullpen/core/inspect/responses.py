@@ -1,4 +1,4 @@
-"""Responses, live and archived: by id, by page, the newest, and the scans that select many."""
+"""Read responses, live and archived: by id, by page, the newest ones, and by scans."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from bullpen.core.store.scan import (
 )
 from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
-from bullpen.core.text import check_text
+from bullpen.core.text import check_text, describe_unknown
 
 R = RESPONSES.c
 
 
 @dataclass(frozen=True, slots=True)
 class ResponseRecord(Response):
-    """A response with all that is known of it."""
+    """A response with all of its columns."""
 
     status: str
     available_at: int
@@ -46,7 +46,7 @@ class ResponseRecord(Response):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseFilter:
-    """What the listed responses have in common; None matches anything."""
+    """A filter for responses; None matches all."""
 
     status: ResponseState | None = None
     channel: str | None = None
@@ -71,7 +71,7 @@ SELECT_RESPONSE = _select_response("id")
 
 SELECT_RESPONSES_TO = _select_response("message_id")
 
-# A lease moves `available_at` to its end: a leased response is not deliverable.
+# A lease moves `available_at` to its expiry, so a leased response is not deliverable.
 SELECT_DELIVERABLE: Statement[ResponseRecord] = Statement(
     lambda: (
         select(*columns(ResponseRecord, RESPONSES))
@@ -96,7 +96,7 @@ def get_response(tx: Transaction, number: str) -> ResponseRecord:
     row_id = parse_row_id(number)
     response = None if row_id is None else tx.one(SELECT_RESPONSE, {"id": row_id})
     if response is None:
-        raise UnknownResponse(f"there is no response {number[:60]!r}")
+        raise UnknownResponse(describe_unknown("response", number))
     return response
 
 
@@ -125,12 +125,12 @@ def list_responses(
     *,
     upto: int = MAX_ROW_ID,
 ) -> list[ResponseRecord]:
-    """The next responses after an id, up to another; without `since` the newest first."""
+    """The next responses after an id, up to another; without `since`, the newest first."""
     return RESPONSE_LISTING.page(tx, asdict(wanted), since, limit, upto)
 
 
 def list_deliverable(tx: Transaction, channel: str, since: int, limit: int) -> list[ResponseRecord]:
-    """The responses that may be delivered on a channel now, the oldest first.
+    """The responses that can be delivered on a channel now, oldest first.
 
     None while there is a hold, except on channels without a client, where people read them.
     """
@@ -160,9 +160,9 @@ def newest_responses(
     *,
     archived: bool = False,
 ) -> list[ResponseRecord]:
-    """The selected responses, in some states or in any, the newest first.
+    """The selected responses in some states or in any, newest first.
 
-    With `archived` the archived ones as well.
+    With `archived`, also archived ones.
     """
     refs = _newest_in_table(tx, RESPONSES, selection, states, limit)
     if archived:
@@ -179,7 +179,7 @@ def _newest_in_table(
     states: Sequence[ResponseState],
     limit: int,
 ) -> list[RowRef]:
-    """The newest of each state, among which are the newest of all."""
+    """The newest of each state, which include the newest of all."""
     if not states:
         return newest_by_id(tx, table, selection, None, limit)
     refs = []
@@ -193,7 +193,7 @@ def _newest_in_table(
 
 
 def _lost() -> ColumnElement[bool]:
-    # Named twice, by the scans too, so that the partial index is recognised.
+    # The state is named twice, by the scans too, so that the partial index is used.
     return R.status.in_([const(each.value) for each in UNDELIVERED_STATES])
 
 

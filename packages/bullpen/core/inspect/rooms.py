@@ -1,4 +1,4 @@
-"""The posts in rooms: the newest, by page, filtered, and when the last one was."""
+"""Read the posts in rooms: the newest ones, by page, filtered, and the time of the last one."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ SELECT_POSTS_BEFORE: Statement[Post] = Statement(
 )
 
 
-# From the newest on, so that only posts since that moment are read.
+# Starts with the newest, so that only posts since that moment are read.
 SELECT_LAST_ID_BEFORE: Statement[tuple[int]] = Statement(
     lambda: (
         select(C.id)
@@ -88,21 +88,21 @@ SELECT_LAST_POSTED_AT: Statement[tuple[str, int | None]] = Statement(
 
 
 def newest_posts(tx: Transaction, team: str, limit: int) -> list[Post]:
-    """The newest posts of a room, the newest first."""
+    """The newest posts of a room, newest first."""
     return tx.page(SELECT_NEWEST_POSTS, {"team": team, "limit": limit})
 
 
 def posts_before(tx: Transaction, team: str, before: int, limit: int) -> list[Post]:
-    """The posts before an id, the newest first."""
+    """The posts before an id, newest first."""
     return tx.all(SELECT_POSTS_BEFORE, {"team": team, "before": before, "limit": limit})
 
 
 def posts_since(
     tx: Transaction, team: str, *, since_id: int, since: int, upto: int, limit: int
 ) -> list[Post]:
-    """The posts after an id and a moment, up to another id, the oldest first."""
+    """The posts after an id and a moment, up to another id, oldest first."""
     if since > MINUTE:
-        # An id is taken before its transaction commits: ids may be out of the order of time.
+        # Ids are taken before their transactions commit, so their order may differ from the times.
         row = tx.one(SELECT_LAST_ID_BEFORE, {"team": team, "before": since - MINUTE})
         since_id = max(since_id, 0 if row is None else row[0])
     values = {"team": team, "since_id": since_id, "since": since, "upto": upto, "limit": limit}
@@ -112,9 +112,9 @@ def posts_since(
 def list_posts(
     tx: Transaction, team: str, author: str | None, since: int | None, limit: int
 ) -> list[Post]:
-    """The newest posts of a room, by all authors or by one, the oldest first."""
+    """The newest posts of a room, by all authors or by one, oldest first."""
     for each in (team, author or ""):
-        check_text(each, tx.settings.message_bytes, "what is looked for")
+        check_text(each, tx.settings.message_bytes, "the filter")
     values = {
         "team": team,
         "author": author,
@@ -125,7 +125,7 @@ def list_posts(
 
 
 def last_posted_at(tx: Transaction) -> dict[str, int]:
-    """When the last post came into each team's room; rooms without posts are left out."""
+    """The time of the last post in each team's room, without empty rooms."""
     return {team: at for team, at in tx.all(SELECT_LAST_POSTED_AT, {}) if at is not None}
 
 

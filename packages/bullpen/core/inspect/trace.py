@@ -20,14 +20,14 @@ from bullpen.core.queue.conversations import conversation_totals
 from bullpen.core.states import ARCHIVED_STATES, MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
-from bullpen.core.text import check_text
+from bullpen.core.text import check_text, describe_unknown
 
 M = MESSAGES.c
 A = ATTEMPTS.c
 L = LANES.c
 
 MAX_ROWS = 1000
-"""How many messages, runs and responses of one conversation are read."""
+"""The most messages, runs and responses of one conversation that are read."""
 
 SELECT_LIVE: Statement[MessageRecord] = Statement(
     lambda: select_messages(MESSAGES).order_by(M.id).limit(const(MAX_ROWS)), MessageRecord
@@ -45,7 +45,7 @@ SELECT_CLAIMED_AT: Statement[tuple[int]] = Statement(
     )
 )
 
-# All messages of one run are completed at the same moment; the attempt is that of its first.
+# All messages of one run are completed at the same moment; the attempt names the first one.
 SELECT_RUN_PRIMARY: Statement[tuple[str]] = Statement(
     lambda: (
         select(M.message_id)
@@ -65,7 +65,7 @@ SELECT_RUN_PRIMARY: Statement[tuple[str]] = Statement(
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A message of the conversation, and when it was last claimed, begun and finished."""
+    """A message of the conversation, and when it was last claimed, started and finished."""
 
     message: MessageRecord
     archived: bool
@@ -73,12 +73,12 @@ class Step:
     started_at: int | None
     finished_at: int | None
     answered_with: str | None
-    """The primary message of the run that answered it too."""
+    """The primary message of the run that answered this one too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """How many messages there are, and what their runs took."""
+    """The number of messages, and the totals of their runs."""
 
     messages: int
     attempts: int
@@ -100,12 +100,12 @@ class Trace:
 
     @property
     def handoffs(self) -> tuple[MessageRecord, ...]:
-        """The messages that agents sent to each other."""
+        """The messages between agents."""
         return tuple(step.message for step in self.steps if step.message.from_agent is not None)
 
     @property
     def agents(self) -> frozenset[str]:
-        """Every agent that takes part in it."""
+        """All agents in it."""
         return frozenset(
             (
                 *(step.message.agent for step in self.steps),
@@ -117,7 +117,7 @@ class Trace:
 
 def trace(tx: Transaction, conversation_id: str) -> Trace:
     """The conversation of this id, archived rows included."""
-    check_text(conversation_id, tx.settings.message_bytes, "the conversation's id")
+    check_text(conversation_id, tx.settings.message_bytes, "the conversation id")
     asked: dict[str, object] = {"conversation": conversation_id}
     found = [(each, False) for each in tx.page(SELECT_LIVE, asked)]
     found += [(each, True) for each in tx.page(SELECT_ARCHIVED, asked)]
@@ -127,8 +127,8 @@ def trace(tx: Transaction, conversation_id: str) -> Trace:
     responses = list_responses_to(tx, sorted(named))[:MAX_ROWS]
     if not found and not attempts and not responses:
         raise NotFound(
-            f"there is no conversation {conversation_id[:60]!r}",
-            hint="Its id is that of its first message.",
+            describe_unknown("conversation", conversation_id),
+            hint="A conversation has the id of its first message.",
         )
     last = {each.message_id: each for each in attempts}
     counts = count_messages(tx, conversation_id)
@@ -187,12 +187,12 @@ class Tree:
 
 
 def build_tree(trace: Trace) -> Tree:
-    """The tree of a trace; nothing in the trace is left out."""
+    """The tree of a trace, which contains everything in the trace."""
     attempts = _by_message(trace.attempts)
     responses = _by_message(trace.responses)
     children: dict[str | None, list[Node]] = defaultdict(list)
     earlier = {step.message.message_id: step.message.id for step in trace.steps}
-    # From the last on: a message has a lower id than those that it caused.
+    # Starts with the last message: a message has a lower id than those that it caused.
     for step in reversed(trace.steps):
         message = step.message
         node = Node(
@@ -203,7 +203,7 @@ def build_tree(trace: Trace) -> Tree:
         )
         above = earlier.get(message.parent_id or "")
         known = above is not None and above < message.id
-        # A message whose parent was deleted is a root.
+        # A message without a stored parent is a root.
         children[message.parent_id if known else None].append(node)
     return Tree(
         nodes=tuple(reversed(children[None])),

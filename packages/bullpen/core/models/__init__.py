@@ -1,4 +1,4 @@
-"""The tables. Each is built when it is first used, so importing this package costs little."""
+"""The tables. Each is built when it is first used, so that importing this package is fast."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ __all__ = [
 
 @cache
 def whole_schema() -> MetaData:
-    """All tables, with what each dialect has to know of their indexes."""
+    """All tables, with the index options of each dialect."""
     for table in TABLES:
         for index in table.indexes:
             index.dialect_kwargs.update(index.info)

@@ -13,25 +13,25 @@ AGENTS = table(
         column("name", Text),
         column("provider", Text),
         column("model", Text),
-        # Where it works; empty is its own directory in the workspace.
+        # Its working directory; empty means its own directory in the workspace.
         column("directory", Text),
         column("system_prompt", Text),
         column("permission", Text),
-        # What shares a session: everything of the agent's, of a sender's, or of a conversation.
+        # The scope of a session: the agent, a sender, or a conversation.
         column("context", Text),
-        # For whom it may make schedules.
+        # The agents for which it may create schedules.
         column("scheduling", Text),
-        # What the commands of its runs may read, and to whom they may write.
+        # What the commands of its runs may read, and which people they may write to.
         column("reach", Text),
-        # What keeps its runs from the rest of the machine.
+        # The sandbox of its runs.
         column("sandbox", Text),
-        # Grows with every reset; a run that began before keeps no session.
+        # Incremented by every reset; a run that started before it keeps no session.
         column("resets", Integer),
         column("created_at", Millis),
         column("updated_at", Millis),
     ],
 )
-"""One agent. How its queue behaves is in its lane."""
+"""One agent. The policy of its queue is in its lane."""
 
 SESSIONS = table(
     "sessions",
@@ -40,17 +40,17 @@ SESSIONS = table(
         column("context", Text, primary_key=True),
         column("provider", Text),
         column("session_id", Text),
-        # As the provider counts: for the whole session, so that a run's share is a difference.
+        # As the provider counts them, for the whole session; the tokens of a run are a difference.
         column("input_tokens", Integer),
         column("output_tokens", Integer),
         column("cost", Double),
-        # A hash of its instructions, for providers that keep the first ones.
+        # A hash of its instructions, for providers that keep those of the first run.
         column("told", Text),
         column("runs", Integer),
         column("updated_at", Millis),
     ],
 )
-"""A session of a provider, to be resumed by its id."""
+"""A session of a provider, which can be resumed by its id."""
 
 
 CUSTOM_PROVIDERS = table(
@@ -67,37 +67,37 @@ CUSTOM_PROVIDERS = table(
         column("updated_at", Millis),
     ],
 )
-"""What `custom:<id>` stands for."""
+"""The custom provider `custom:<id>`."""
 
 
 LANES = table(
     "lanes",
     lambda: [
         column("agent", Text, primary_key=True),
-        # True if workers outside of Bullpen answer it, and no processor does.
+        # True if external workers serve it instead of processors.
         column("outside", Boolean),
         column("state", Text),
-        # Why it is not active, for people to read.
+        # The reason why it is not active, for people.
         nullable_column("reason", Text),
         column("ordering", Text),
         column("batching", Text),
         nullable_column("max_depth", Integer),
         column("overflow", Text),
         column("max_attempts", Integer),
-        # How many messages are pending, kept in every transaction that changes it.
+        # The number of pending messages, updated in every transaction that changes it.
         column("pending", Integer),
-        # The sort key of what to claim next; NULL while there is nothing or the lane may not run.
+        # The sort key of the next message to claim; NULL if there is none or the lane may not run.
         nullable_column("head_key", Millis),
-        # The latest arrival of a message; it does not go back with the clock.
+        # The latest arrival time of a message, which never decreases.
         nullable_column("newest_at", Millis),
-        # Set while a provider's rate limit makes the whole lane wait.
+        # Set while a provider's rate limit delays the whole lane.
         nullable_column("not_before", Millis),
         nullable_column("claim_token", Text),
         nullable_column("claimed_by", Text),
-        # When it was last claimed: the lane that has waited longest is served first.
+        # When it was last claimed; the lane with the oldest claim is served first.
         column("claimed_at", Millis),
         nullable_column("lease_expires_at", Millis),
-        # How long the claim lasts if nobody extends it.
+        # The length of the lease.
         nullable_column("lease_ms", Millis),
         # The ids of the claimed messages, a JSON list, the primary first.
         nullable_column("batch", Text),
@@ -112,7 +112,7 @@ LANES = table(
         partial_index("ix_lanes_not_before", "not_before", where="not_before IS NOT NULL"),
     ],
 )
-"""The queue of one agent and the claim on it."""
+"""The queue of one agent, and the claim on it."""
 
 
 TEAMS = table(
@@ -122,7 +122,7 @@ TEAMS = table(
         column("name", Text),
         column("leader", Text),
         column("delivery", Text),
-        # These three are the settings of the same name where they are NULL.
+        # If NULL, the settings of the same names apply.
         nullable_column("max_hops", Integer),
         nullable_column("max_messages", Integer),
         nullable_column("max_cost", Double),
@@ -141,4 +141,4 @@ TEAM_MEMBERS = table(
         Index("ix_team_members_agent", "agent"),
     ],
 )
-"""One agent's place in a team."""
+"""The membership of an agent in a team."""

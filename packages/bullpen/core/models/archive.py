@@ -1,4 +1,4 @@
-"""Live rows and their archive: queries over both tables, and the messages of a conversation."""
+"""Queries over live and archived rows, and over the messages of a conversation."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ RESPONSE_TABLES = (RESPONSES, RESPONSES_ARCHIVE)
 def live_and_archived(
     tables: tuple[Table, ...], select_from: Callable[[Table], Select[Any]]
 ) -> CompoundSelect[Any]:
-    """The same query of the live table and of its archive, as one."""
+    """The same query over the live table and its archive, combined."""
     return union_all(*(select_from(table) for table in tables))
 
 
 def in_conversation(table: Table = MESSAGES) -> ColumnElement[bool]:
-    """Whether a live or an archived message belongs to `:conversation`.
+    """Whether a live or archived message belongs to `:conversation`.
 
-    Its first message has the conversation's id as its own `message_id`. The live table's index
-    leaves the first messages out, so they are looked up by that.
+    The first message has the id of the conversation as its `message_id`. The index of the live
+    table does not contain first messages, so they are looked up by `message_id`.
     """
     c = table.c
     if table is MESSAGES_ARCHIVE:
@@ -34,6 +34,6 @@ def in_conversation(table: Table = MESSAGES) -> ColumnElement[bool]:
 
 
 def is_follow_up() -> ColumnElement[bool]:
-    """Whether a live message belongs to `:conversation` and is not its first."""
+    """Whether a live message belongs to `:conversation` and is not its first one."""
     c = MESSAGES.c
     return (c.conversation_id == bindparam("conversation")) & (c.conversation_id != c.message_id)

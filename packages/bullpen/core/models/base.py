@@ -1,4 +1,4 @@
-"""What the tables share: column types, lazy tables and partial indexes."""
+"""Helpers for the tables: column types, lazy tables and partial indexes."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ Millis = BigInteger
 """A moment: milliseconds since 1970, UTC."""
 
 METADATA = MetaData(naming_convention={"pk": "pk_%(table_name)s"})
-"""The schema, as far as its tables are built; migrations are checked against it."""
+"""The schema of the tables built so far; migrations are checked against it."""
 
 TABLES: list[Table] = []
-"""Every table of the imported modules, in their order; listing them builds none."""
+"""Every table of the imported modules, in order; listing them builds none."""
 
 _BUILDING = RLock()
-"""A schema takes each table once, and two threads may use one for the first time together."""
+"""Held while a table is built: two threads may use it for the first time at once."""
 
 
 class LazyTable:
-    """A table, or an alias of one, that is built when it is first used."""
+    """A table or an alias, built when it is first used."""
 
     is_clause_element = False
-    """So that SQLAlchemy asks for `__clause_element__` instead of taking this for an element."""
+    """Makes SQLAlchemy call `__clause_element__` instead of treating this as an element."""
 
     def __init__(self, build: Callable[[], FromClause]) -> None:
         self._build = build
@@ -54,7 +54,7 @@ class LazyTable:
         self.c = LazyColumns(self)
 
     def __clause_element__(self) -> FromClause:
-        """The table itself, as SQLAlchemy calls it."""
+        """The table itself; SQLAlchemy calls this method."""
         if self._built is None:
             with _BUILDING:
                 if self._built is None:
@@ -93,19 +93,19 @@ class LazyColumns:
         return name in self._table.__clause_element__().c
 
     def __len__(self) -> int:
-        """How many columns there are."""
+        """The number of columns."""
         return len(self._table.__clause_element__().c)
 
 
 def table(name: str, items: Callable[[], Sequence[SchemaItem]], **options: bool) -> Table:
-    """A table of the schema; its columns and indexes are made when it is first used."""
+    """A table of the schema; its columns and indexes are created when it is first used."""
 
     def build() -> Table:
         built = Table(name, METADATA, *items())
         built.dialect_kwargs.update(options)
         return built
 
-    # SQLAlchemy accepts it wherever it accepts a table, and it has a table's attributes.
+    # SQLAlchemy accepts it in place of a table, and it has the attributes of a table.
     lazy = cast("Table", LazyTable(build))
     TABLES.append(lazy)
     return lazy
@@ -129,27 +129,27 @@ def encode_list(values: Sequence[str] | Sequence[int]) -> str:
 
 
 def decode_texts(text: str | None) -> list[str]:
-    """The list of texts in a column; NULL is an empty one."""
+    """The list of texts in a column; NULL means an empty list."""
     return [str(each) for each in json.loads(text)] if text else []
 
 
 def decode_numbers(text: str | None) -> list[int]:
-    """The list of row numbers in a column; NULL is an empty one."""
+    """The list of row ids in a column; NULL means an empty list."""
     return [int(each) for each in json.loads(text)] if text else []
 
 
 def const(value: str | int) -> ColumnElement[Any]:
-    """A constant in the SQL text, so that a partial index's condition is recognised."""
+    """A constant in the SQL text, so that the database can use a partial index."""
     if isinstance(value, int):
         return literal_column(str(value), Integer)
     return literal_column("'" + value.replace("'", "''") + "'", Text)
 
 
 def partial_index(name: str, *columns: str, where: str, postgresql: str | None = None) -> Index:
-    """An index over the rows that `where` names; PostgreSQL's wording may differ.
+    """An index over the rows that `where` selects; PostgreSQL may have its own condition.
 
-    As SQLAlchemy's own options the conditions would import both dialects, which takes long. Only
-    what creates or compares tables needs them: `whole_schema` sets them.
+    SQLAlchemy's own options for conditions would import both dialects, which is slow. Only code
+    that creates or compares tables needs them; `whole_schema` sets them.
     """
     conditions = {"sqlite_where": text(where), "postgresql_where": text(postgresql or where)}
     return Index(name, *columns, info=conditions)

@@ -14,13 +14,13 @@ EVENTS = table(
         nullable_column("agent", Text),
         nullable_column("conversation_id", Text),
         nullable_column("message_id", Text),
-        # The rest, a JSON object.
+        # The fields, a JSON object.
         nullable_column("data", Text),
         column("created_at", Millis),
         partial_index("ix_events_progress", "created_at", where="type = 'agent_progress'"),
     ],
 )
-"""One event, written in the transaction that it describes."""
+"""One event, written in the transaction of the change."""
 
 
 AGENT_MESSAGES = table(

@@ -1,4 +1,4 @@
-"""stored_files and file_uses: who uploaded a file, and in which conversations it is."""
+"""stored_files and file_uses: the uploader of a file, and the conversations that use it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STORED_FILES = table(
         Index("ix_stored_files_key", "key_id"),
     ],
 )
-"""A file that was uploaded with an API key; those of the owner and of this machine have no row."""
+"""A file that was uploaded with an API key; files of the owner have no row."""
 
 FILE_USES = table(
     "file_uses",
@@ -25,10 +25,10 @@ FILE_USES = table(
         column("name", Text, primary_key=True),
         column("conversation_id", Text, primary_key=True),
         column("agent", Text, primary_key=True),
-        # The channel and the person or chat; NULL if no person is in it.
+        # The channel and the person or chat; NULL without a person.
         nullable_column("place", Text),
         column("created_at", Millis),
     ],
     sqlite_with_rowid=False,
 )
-"""A conversation and an agent of it in which a stored file was sent or received."""
+"""A conversation and an agent that sent or received a stored file."""

@@ -14,14 +14,14 @@ ATTEMPTS = table(
         column("id", BigId, primary_key=True),
         # The primary message of the batch.
         column("message_id", Text),
-        # How many messages the run was to answer.
+        # The number of messages in its batch.
         column("messages", Integer),
         column("agent", Text),
         column("worker", Text),
         column("outcome", Text),
         nullable_column("error_kind", Text),
         nullable_column("error", Text),
-        # The same for errors that differ only in numbers and ids.
+        # Equal for errors that differ only in numbers and ids.
         nullable_column("fingerprint", Text),
         column("retry_count", Integer),
         nullable_column("provider", Text),
@@ -49,7 +49,7 @@ DEATH_CAUSES = table(
     lambda: [
         column("fingerprint", Text, primary_key=True),
         column("kind", Text),
-        # The newest of them, as an example.
+        # The newest error, as an example.
         column("error", Text),
         column("deaths", Integer),
         column("first_at", Millis),
@@ -57,7 +57,7 @@ DEATH_CAUSES = table(
         nullable_column("told_at", Millis),
     ],
 )
-"""One cause of dead letters, how many it has, and when the owner was last notified."""
+"""One cause of dead letters, their number, and the time of the last notice to the owner."""
 
 
 GATHERED = table(
@@ -99,13 +99,13 @@ def _columns() -> list[Column[Any]]:
         column("hop", Integer),
         nullable_column("team_id", Text),
         nullable_column("reply_to", Text),
-        # Waiting messages of one agent that share it are answered by one run.
+        # One run answers the pending messages of an agent with the same key.
         nullable_column("batch_key", Text),
         column("priority", Integer),
         column("sort_key", Millis),
-        # False until `available_at` has come; only ready messages stand in the claim's index.
+        # False until `available_at`; only ready messages are in the claim's index.
         column("ready", Boolean),
-        # When it was first due; a back-off moves `available_at`, and not this.
+        # When it was first due; a back-off changes only `available_at`.
         column("due_at", Millis),
         column("available_at", Millis),
         nullable_column("deadline", Millis),
@@ -121,7 +121,7 @@ MESSAGES = table(
     lambda: [
         column("id", BigId, primary_key=True),
         *_columns(),
-        # The key that sent it, other than the owner's, and its bytes, for what a key may send.
+        # The API key that sent it, if not the owner's, and its size, for the limits of the key.
         nullable_column("key_id", Text),
         nullable_column("key_bytes", Integer),
         partial_index(
@@ -130,7 +130,7 @@ MESSAGES = table(
             where="key_id IS NOT NULL AND status IN ('pending', 'held')",
         ),
         Index("uq_messages_message_id", "message_id", unique=True),
-        # The root of a conversation is found by its message_id, which is the conversation's id.
+        # The first message of a conversation is found by its message_id, the conversation's id.
         partial_index(
             "ix_messages_conversation",
             "conversation_id",
@@ -164,7 +164,7 @@ MESSAGES = table(
             where="status IN ('completed', 'cancelled', 'expired')",
         ),
     ],
-    sqlite_autoincrement=True,  # an id is never used again after its row was deleted
+    sqlite_autoincrement=True,  # ids of deleted rows are never reused
 )
 """A message for one agent."""
 
@@ -178,7 +178,7 @@ MESSAGES_ARCHIVE = table(
         Index("ix_messages_archive_updated_at", "updated_at", "id"),
     ],
 )
-"""A message that was finished more than a day ago, kept for search and duplicates."""
+"""A message that finished more than a day ago, kept for search and duplicate checks."""
 
 
 RECEIPTS = table(
@@ -192,4 +192,4 @@ RECEIPTS = table(
     ],
     sqlite_with_rowid=False,
 )
-"""One platform event, and the message that it became."""
+"""One platform event, and the message that was created from it."""

@@ -12,18 +12,18 @@ API_KEYS = table(
         column("id", Text, primary_key=True),
         column("kind", Text),
         column("name", Text),
-        # Of the secret, which is stored nowhere.
+        # The hash of the secret, which is not stored.
         column("hash", Text),
-        # Their names, with blanks between.
+        # Their names, separated by spaces.
         column("scopes", Text),
-        # The agents that it reaches, with blanks between; NULL is all.
+        # The agents that it reaches, separated by spaces; NULL means all.
         nullable_column("agents", Text),
         column("created_at", Millis),
         nullable_column("expires_at", Millis),
         # When it was last used, to the minute.
         nullable_column("used_at", Millis),
         nullable_column("revoked_at", Millis),
-        # The key that made it, `owner` for the owner's token, NULL if made on the machine.
+        # The key that created it, `owner` for the owner's token, NULL on the machine itself.
         nullable_column("made_by", Text),
         Index("ix_api_keys_made_by", "made_by"),
         Index("uq_api_keys_hash", "hash", unique=True),
@@ -46,14 +46,14 @@ AUDIT_LOG = table(
         column("created_at", Millis),
     ],
 )
-"""One audited action over the API, done or refused."""
+"""One audited action over the API, allowed or refused."""
 
 
 SYSTEM_AGENTS = table(
     "system_agents",
     lambda: [
         column("name", Text, primary_key=True),
-        # Which process runs it just now.
+        # The process that runs it now.
         nullable_column("holder", Text),
         column("lease_expires_at", Millis),
         nullable_column("running_since", Millis),
@@ -62,9 +62,9 @@ SYSTEM_AGENTS = table(
         nullable_column("last_duration", Integer),
         nullable_column("last_result", Text),
         nullable_column("last_error", Text),
-        # How often it failed in a row.
+        # The number of failures in a row.
         column("failures", Integer),
-        # Up to which moment it has looked, if it goes through something bit by bit.
+        # The time up to which it has processed the data, if it works incrementally.
         column("cursor", Millis),
     ],
 )
@@ -78,7 +78,7 @@ WORKERS = table(
         column("kind", Text),
         column("host", Text),
         column("pid", Integer),
-        # The Unix socket that takes hints, on SQLite.
+        # Its Unix socket for wake-ups, on SQLite.
         nullable_column("wake", Text),
         column("started_at", Millis),
         column("heartbeat_at", Millis),

@@ -12,7 +12,7 @@ HOLDS = table(
     "holds",
     lambda: [
         column("name", Text, primary_key=True),
-        # Why, for people to read.
+        # The reason, for people.
         column("reason", Text),
         column("held_at", Millis),
     ],
@@ -40,7 +40,7 @@ def _columns() -> list[Column[Any]]:
         column("parts_sent", Integer),
         # The platform's receipt for each part, a JSON list.
         nullable_column("part_receipts", Text),
-        # True while a part is being sent: if its client ends now, the outcome is unknown.
+        # True while a part is being sent; if its client stops now, the outcome is unknown.
         column("sending", Boolean),
         # True when it is sent again after an unknown outcome.
         column("possible_duplicate", Boolean),
@@ -61,7 +61,7 @@ RESPONSES = table(
         column("id", BigId, primary_key=True),
         *_columns(),
         Index("ix_responses_message_id", "message_id"),
-        # A lease moves `available_at` to its own end, so that one order serves new and abandoned.
+        # A lease moves `available_at` to its expiry, so one index serves new and abandoned ones.
         partial_index(
             "ix_responses_pending",
             *("channel", "available_at", "id", "expires_at"),
@@ -75,7 +75,7 @@ RESPONSES = table(
         partial_index("ix_responses_acked", "acked_at", "id", where="status = 'acked'"),
     ],
 )
-"""An answer for one person on one channel."""
+"""A response to one person on one channel."""
 
 RESPONSES_ARCHIVE = table(
     "responses_archive",

@@ -13,14 +13,14 @@ HEARTBEATS = table(
         column("state", Text),
         nullable_column("reason", Text),
         column("every", Millis),
-        # Minutes of the day in the owner's zone; none is the whole day.
+        # Minutes of the day in the owner's time zone; NULL means the whole day.
         nullable_column("active_from", Integer),
         nullable_column("active_until", Integer),
-        # How many runs a day are allowed.
+        # The most runs a day.
         column("budget", Integer),
-        # After this many silent runs in a row it is paused; 0 is never.
+        # The number of silent runs in a row after which it is paused; 0 means never.
         column("max_silent", Integer),
-        # Where its answers go; empty is the owner's address.
+        # The address of its answers; empty means the owner's address.
         column("channel", Text),
         nullable_column("sender_id", Text),
         nullable_column("reply_to", Text),
@@ -33,7 +33,7 @@ HEARTBEATS = table(
         partial_index("ix_heartbeats_due", "due_at", where="state = 'on'"),
     ],
 )
-"""When one agent is woken, and how its runs went."""
+"""The heartbeat of one agent: its times and results."""
 
 BEATS = table(
     "beats",
@@ -58,19 +58,19 @@ SCHEDULES = table(
     lambda: [
         column("id", Text, primary_key=True),
         nullable_column("label", Text),
-        # To whom; of a team's schedule, none: its leader is asked for each time.
+        # The agent; NULL for a team's schedule, which each time goes to the current leader.
         nullable_column("agent", Text),
         nullable_column("team_id", Text),
         column("message", Text),
-        # Which of the next three says when.
+        # Which of the next three columns is used.
         column("kind", Text),
         nullable_column("cron", Text),
         nullable_column("every", Millis),
         nullable_column("at", Millis),
         column("zone", Text),
-        # From when on: the first due time comes after it.
+        # The start time; the first due time comes after it.
         column("anchor", Millis),
-        # Where the answer goes, together with `sender_id` and `reply_to`.
+        # The address of the answer, together with `sender_id` and `reply_to`.
         column("channel", Text),
         column("sender", Text),
         nullable_column("sender_id", Text),
@@ -79,9 +79,9 @@ SCHEDULES = table(
         column("overlap", Text),
         column("jitter", Millis),
         column("state", Text),
-        # Why it is not active, for people to read.
+        # The reason why it is not active, for people.
         nullable_column("reason", Text),
-        # The next due time, of an active one.
+        # The next due time, if it is active.
         nullable_column("due_at", Millis),
         column("made_by", Text),
         column("created_at", Millis),
@@ -90,20 +90,20 @@ SCHEDULES = table(
         partial_index("ix_schedules_due", "due_at", where="state = 'active'"),
     ],
 )
-"""A text that is put into an agent's queue again and again, or once."""
+"""A message that is enqueued for an agent repeatedly, or once."""
 
 SCHEDULE_RUNS = table(
     "schedule_runs",
     lambda: [
         column("id", BigId, primary_key=True),
         column("schedule_id", Text),
-        # None of a run that a person asked for.
+        # NULL for a run that a person started.
         nullable_column("due_at", Millis),
-        # The last of the due times that were missed; `due_at` is then the first.
+        # The last of several missed due times; `due_at` is the first one.
         nullable_column("until", Millis),
         column("fired_at", Millis),
         column("outcome", Text),
-        # How many due times this stands for.
+        # The number of due times in this row.
         column("times", Integer),
         nullable_column("message_id", Text),
         nullable_column("reason", Text),

@@ -1,1 +1,1 @@
-"""Responses, and their delivery to people."""
+"""The outbox: responses and their delivery to people."""

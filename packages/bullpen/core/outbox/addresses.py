@@ -1,4 +1,4 @@
-"""The address that an answer goes to: a channel, and a person or chat as that channel writes it."""
+"""Delivery addresses: a channel, and a person or chat in the format of that channel."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from bullpen.core.errors import BadPlace
 from bullpen.core.message import SCHEDULE, ReplyTo
 from bullpen.core.registry import CHANNELS, AddressFormat, ChannelInfo
 from bullpen.core.settings import Settings
+from bullpen.core.text import describe_unknown
 
 NOWHERE_TEXT = "nowhere"
 OWNER = "owner"
@@ -16,7 +17,7 @@ OWNER = "owner"
 
 @dataclass(frozen=True, slots=True)
 class DeliveryAddress:
-    """Where an answer goes."""
+    """The address of a response."""
 
     channel: str
     sender_id: str | None = None
@@ -24,7 +25,7 @@ class DeliveryAddress:
 
     @property
     def nowhere(self) -> bool:
-        """Whether no person gets the answer."""
+        """Whether no person receives the response."""
         return self.channel == SCHEDULE
 
     def __str__(self) -> str:
@@ -54,32 +55,32 @@ def make_address(channel: str, address: str) -> DeliveryAddress:
     """An address on a channel, which must have that channel's format."""
     info = CHANNELS.find(channel)
     if info is None:
-        known = ", ".join(sorted((*CHANNELS.built_in, *CHANNELS.plugin_names())))
+        known = sorted((*CHANNELS.built_in, *CHANNELS.plugin_names()))
         raise BadPlace(
-            f"there is no channel {channel[:60]!r}",
-            hint="Give a channel and an address on it, as `telegram:123456789`, or `nowhere`. "
-            f"The channels are {known}.",
+            describe_unknown("channel", channel, known),
+            hint="Use a channel and an address on it, for example `telegram:123456789`, or"
+            f" `nowhere`. Channels: {', '.join(known)}.",
         )
     if isinstance(info, ChannelInfo) and info.address is not None:
         return _parse_with_format(channel, address, info.address)
-    # The format is unknown if the channel's package cannot be loaded here: it may run elsewhere.
+    # The format is unknown if the channel's package is not installed here; it may run elsewhere.
     if not address.isprintable():
-        raise BadPlace(f"{channel} cannot read the address {address[:60]!r}")
+        raise BadPlace(f"invalid address {address[:60]!r} for {channel}")
     return DeliveryAddress(channel, address or None, ReplyTo(chat=address) if address else None)
 
 
 def owner_address(settings: Settings) -> DeliveryAddress:
-    """Where the owner gets notices, by the settings."""
+    """The owner's address, from the settings."""
     return DeliveryAddress(settings.owner_channel, settings.owner_id or None)
 
 
 def _check_owner(settings: Settings) -> None:
-    """Raise an error if the channel cannot read the owner's address in the settings."""
+    """Raise `BadPlace` if the owner's address in the settings is invalid."""
     try:
         make_address(settings.owner_channel, settings.owner_id)
     except BadPlace as error:
-        hint = "Correct the settings owner_channel and owner_id, as `telegram` and `123456789`."
-        raise BadPlace(f"nobody can tell the owner anything: {error}", hint=hint) from None
+        hint = "Correct the settings `owner_channel` and `owner_id`."
+        raise BadPlace(f"the owner's address is invalid: {error}", hint=hint) from None
 
 
 def _parse_with_format(
@@ -92,8 +93,8 @@ def _parse_with_format(
     )
     if not re.fullmatch(address_format.chat, chat) or (slash and not in_thread):
         raise BadPlace(
-            f"{channel} cannot read the address {address[:60]!r}",
-            hint=f"Give {address_format.example}.",
+            f"invalid address {address[:60]!r} for {channel}",
+            hint=f"Use {address_format.example}.",
         )
     if address_format.direct:
         return DeliveryAddress(channel, chat or None)

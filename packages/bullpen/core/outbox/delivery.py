@@ -1,12 +1,12 @@
-"""The delivery of a response by a channel's client: lease, parts, receipts, and how it ends.
+"""The delivery of a response by a channel's client: lease, parts, receipts and outcome.
 
-A client leases responses. For each part of one it calls `begin_part`, sends the part, and calls
-`end_part` with the platform's receipt; after the last part it calls `ack`. If the client ends
-between begin and end, nobody knows whether the part arrived: the response becomes `unknown`, and is
-not sent again by itself.
+A client leases responses. For each part it calls `begin_part`, sends the part, and calls `end_part`
+with the platform's receipt. After the last part it calls `ack`. If the client stops between
+`begin_part` and `end_part`, the part may have arrived: the response becomes `unknown` and is not
+sent again automatically.
 
-The verbs of a client take the token of its lease. `move_response`, `expire_response` and
-`mark_response_unknown` take a row id: they are for operators and maintenance.
+The functions of a client take the token of its lease. `move_response`, `expire_response` and
+`mark_response_unknown` take a row id; they are for operators and maintenance.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ from bullpen.core.text import check_line, check_text
 
 R = RESPONSES.c
 
+STALE_DELIVERY_HINT = "Stop sending this response; Bullpen handles it."
+
 _TOKEN = re.compile(r"[0-9]{1,18}\.[a-z0-9]{1,64}")
 
 _EVENT_OF_STATE = {
@@ -50,7 +52,7 @@ _EVENT_OF_STATE = {
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """The fields of a response that both its client and its readers get."""
+    """The fields of a response for both its client and its readers."""
 
     id: int
     message_id: str
@@ -79,7 +81,7 @@ class Delivery(Response):
 
 
 def pending() -> ColumnElement[bool]:
-    """Whether a response is to be delivered."""
+    """Whether a response is pending."""
     return R.status == const(ResponseState.PENDING.value)
 
 
@@ -88,7 +90,7 @@ def _is_leased() -> tuple[ColumnElement[bool], ...]:
     return (R.id == bindparam("response"), R.claim_token == bindparam("token"), pending())
 
 
-# A lease moves `available_at` to its end, so that an abandoned response is due again then.
+# A lease moves `available_at` to its expiry, when an abandoned response becomes due again.
 SELECT_DUE: Statement[tuple[int, int, bool, int]] = Statement(
     lambda: (
         select(R.id, R.expires_at, R.sending, R.delivery_attempts)
@@ -178,10 +180,10 @@ MOVE_RESPONSE: Statement[tuple[str, str, str, str]] = Statement(
 def lease_responses(
     tx: Transaction, channel: str, worker: str, limit: int = 10, lease: int | None = None
 ) -> list[Delivery]:
-    """Lease the due responses of a channel, the oldest first; none while there is a hold.
+    """Lease the due responses of a channel, oldest first; none while there is a hold.
 
-    A response whose client ended while it sent a part becomes `unknown`; one that has expired, or
-    that was abandoned too often, is dead.
+    A response becomes `unknown` if its client stopped while sending a part, and dead if it has
+    expired or was abandoned too often.
     """
     for text in (channel, worker):
         check_line(text, tx.settings.message_bytes, "the channel or the worker")
@@ -191,12 +193,12 @@ def lease_responses(
         SELECT_DUE, {"channel": channel, "now": tx.now, "limit": limit}
     ):
         if sending:
-            mark_response_unknown(tx, response, "its sender died while a part was on its way")
+            mark_response_unknown(tx, response, "the channel client stopped while it sent a part")
         elif expires <= tx.now:
             expire_response(tx, response)
         elif attempts >= tx.settings.delivery_attempts:
-            # `reschedule` reports its own error: this response was abandoned by its clients.
-            _fail_response(tx, response, "every client that took it died")
+            # Abandoned by its clients; `reschedule` would have reported an error of its own.
+            _fail_response(tx, response, "the channel client stopped at every attempt")
         else:
             token = tx.ids.token(str(response))
             values = {"response": response, "token": token, "worker": worker, "until": until}
@@ -205,14 +207,14 @@ def lease_responses(
 
 
 def begin_part(tx: Transaction, token: str) -> Delivery:
-    """Note that a part is about to be sent, and renew the lease. Commit this before sending."""
+    """Record that a part is about to be sent, and renew the lease. Commit this before sending."""
     delivery = _lock_delivery(tx, token)
     _renew(tx, delivery, token, sending=True, receipts=_receipts(tx, delivery, token))
     return delivery
 
 
 def end_part(tx: Transaction, token: str, receipt: str) -> None:
-    """Note that the platform took the part, with its receipt, and renew the lease."""
+    """Record the platform's receipt for the part, and renew the lease."""
     check_text(receipt, tx.settings.message_bytes, "the receipt")
     delivery = _lock_delivery(tx, token)
     receipts = [*_receipts(tx, delivery, token), receipt]
@@ -220,7 +222,7 @@ def end_part(tx: Transaction, token: str, receipt: str) -> None:
 
 
 def ack(tx: Transaction, token: str) -> None:
-    """End the delivery: the platform took the last part."""
+    """End the delivery: the platform accepted the last part."""
     move_response(tx, _lock_delivery(tx, token).id, ResponseState.PENDING, ResponseState.ACKED)
 
 
@@ -232,9 +234,9 @@ def reschedule(
     retry_after: int | None = None,
     counted: bool = True,
 ) -> None:
-    """Try again later; after the last counted attempt the response is dead.
+    """Retry later; after the last counted attempt the response is dead.
 
-    An attempt that met a rate limit is not counted.
+    An attempt that hit a rate limit is not counted.
     """
     check_text(error, tx.settings.message_bytes, "the error")
     delivery = _lock_delivery(tx, token)
@@ -244,7 +246,7 @@ def reschedule(
     policy = RetryPolicy.from_settings(tx.settings, tx.chance)
     at = tx.now + policy.delay(delivery.delivery_attempts, retry_after)
     if at >= delivery.expires_at:
-        _fail_response(tx, delivery.id, f"expired before the next try; the last one: {error}")
+        _fail_response(tx, delivery.id, f"expired before the next attempt; last error: {error}")
         return
     tx.write(
         RESCHEDULE_RESPONSE,
@@ -259,13 +261,13 @@ def reschedule(
 
 
 def mark_undeliverable(tx: Transaction, token: str, error: str) -> None:
-    """End the delivery: the recipient does not exist, or refuses it."""
+    """End the delivery: the recipient does not exist or refuses the message."""
     check_text(error, tx.settings.message_bytes, "the error")
     _fail_response(tx, _lock_delivery(tx, token).id, error)
 
 
 def mark_unknown(tx: Transaction, token: str, error: str) -> None:
-    """End the delivery: a part was sent without a receipt, so it may have arrived or not."""
+    """End the delivery: a part was sent without a receipt, so it may have arrived."""
     check_text(error, tx.settings.message_bytes, "the error")
     mark_response_unknown(tx, _lock_delivery(tx, token).id, error)
 
@@ -277,7 +279,7 @@ def move_response(
     target: ResponseState,
     error: str | None = None,
 ) -> bool:
-    """Move a response from one state to another; False if it was not in the first."""
+    """Change the state of a response; False if it was not in the first state."""
     assert target in RESPONSE_STATES[source].moves_to
     row = tx.one(
         MOVE_RESPONSE,
@@ -303,22 +305,22 @@ def expire_response(tx: Transaction, response: int) -> bool:
 
 
 def mark_response_unknown(tx: Transaction, response: int, error: str) -> bool:
-    """Make a pending response unknown: it may have arrived or not."""
+    """Make a pending response unknown: it may have arrived."""
     return move_response(tx, response, ResponseState.PENDING, ResponseState.UNKNOWN, error)
 
 
 def _lock_delivery(tx: Transaction, token: str) -> Delivery:
-    """Lock the response that is leased under this token; every verb of a client does that first."""
+    """Lock the response that is leased under this token, as every function of a client does."""
     if not _TOKEN.fullmatch(token):
-        raise StaleToken(f"{token[:60]!r} is not a delivery")
+        raise StaleToken(f"{token[:60]!r} is not the token of a delivery", hint=STALE_DELIVERY_HINT)
     delivery = tx.one(LOCK_DELIVERY, {"response": _response_of_token(token), "token": token})
     if delivery is None:
-        raise StaleToken(f"the delivery {token} is not yours any more")
+        raise StaleToken(f"delivery {token} has ended", hint=STALE_DELIVERY_HINT)
     return delivery
 
 
 def _response_of_token(token: str) -> int:
-    """The id of the response that a token leases; 0, which no response has, if it is no token."""
+    """The id of the response that a token leases; 0, an id without a response, if it is invalid."""
     return parse_row_id(token.partition(".")[0]) or 0
 
 

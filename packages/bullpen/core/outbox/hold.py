@@ -1,7 +1,7 @@
-"""The hold: no response is delivered and nothing comes due until the owner releases it.
+"""The hold: nothing is delivered and nothing scheduled fires until the owner releases it.
 
-A store that was restored from a backup has one: its pending responses may have been delivered
-since, and its due schedules may have fired. Leases, schedules and heartbeats all look at it.
+A store that was restored from a backup has a hold, since its pending responses may have been
+delivered and its due schedules may have fired. Deliveries, schedules and heartbeats all check it.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ def _is_the_hold() -> ColumnElement[bool]:
 
 
 def on_hold() -> ColumnElement[bool]:
-    """Whether there is a hold, as a condition of another statement, evaluated once for all rows."""
+    """Whether there is a hold, as a condition in another statement, evaluated once for all rows."""
     return exists(select(HOLDS.c.name).where(_is_the_hold()))
 
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Why nothing is delivered, and since when."""
+    """The reason and the beginning of a hold."""
 
     reason: str
     held_at: int
@@ -52,7 +52,7 @@ def find_hold(tx: Transaction) -> Hold | None:
 
 
 def begin_hold(tx: Transaction, reason: str) -> None:
-    """Deliver nothing from now on; a hold that exists gets this reason."""
+    """Create the hold; an existing hold gets this reason."""
     tx.write(DELETE_HOLD, {})
     tx.write(INSERT_HOLD, {"why": reason, "now": tx.now})
 

@@ -1,4 +1,4 @@
-"""Verbs of an operator: ack, drop and retry a response, and settle those of a restored store."""
+"""An operator's actions on responses: ack, drop, retry, and release those of a restored store."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bullpen.core.store.transaction import Transaction
 R = RESPONSES.c
 
 BATCH_RESPONSES = 500
-"""How many responses one transaction drops or extends."""
+"""The most responses that one transaction drops or extends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +30,12 @@ class ChannelBacklog:
     channel: str
     count: int
     old: int
-    """How many of them are older than the moment that was asked for."""
+    """The number of those that are older than the requested time."""
     oldest_at: int
 
     @property
     def sent(self) -> bool:
-        """Whether a channel's client delivers them; if not, people read them from the store."""
+        """Whether a client delivers them; if not, people read them from the store."""
         return self.channel not in PULL_CHANNELS
 
 
@@ -102,7 +102,7 @@ EXTEND_EXPIRY: Statement[None] = Statement(
     )
 )
 
-# Reads all pending responses: it runs once in a restored store.
+# Reads all pending responses, but runs only once in a restored store.
 SELECT_LEASED: Statement[tuple[int, bool]] = Statement(
     lambda: select(R.id, R.sending).where(pending(), R.claim_token.is_not(None)).order_by(R.id)
 )
@@ -123,22 +123,22 @@ RELEASE_RESPONSE: Statement[None] = Statement(
 
 
 def ack_response(tx: Transaction, response: int) -> None:
-    """Ack a response that was read: on the web, in a terminal or over the API."""
-    _end_response(tx, response, ResponseState.ACKED, "ack it")
+    """Ack a response that was read on the web, in a terminal or over the API."""
+    _end_response(tx, response, ResponseState.ACKED, "ack")
 
 
-def drop_response(tx: Transaction, response: int, reason: str = "set aside") -> None:
-    """Make a response dead: it is not delivered any more."""
-    _end_response(tx, response, ResponseState.DEAD, "set it aside", reason)
+def drop_response(tx: Transaction, response: int, reason: str = "dropped") -> None:
+    """Make a response dead, so that it is not delivered."""
+    _end_response(tx, response, ResponseState.DEAD, "drop", reason)
 
 
 def retry_response(tx: Transaction, response: int) -> None:
-    """Deliver a dead or unknown response again, the latter as a possible duplicate."""
+    """Send a dead or unknown response again; an unknown one is marked as a possible duplicate."""
     state, channel = _lock_response(tx, response)
     if ResponseState.PENDING not in RESPONSE_STATES[state].moves_to:
         raise IllegalMove(
-            f"response {response} is {state}: you cannot send it again",
-            hint="That can be done to a response that is dead or unknown.",
+            f"cannot retry response {response}: it is {state}",
+            hint="Only responses that are dead or unknown allow this.",
         )
     move_response(tx, response, state, ResponseState.PENDING)
     tx.write(
@@ -159,7 +159,7 @@ def list_backlog(tx: Transaction, before: int = 0) -> list[ChannelBacklog]:
 
 
 def drop_old(tx: Transaction, channel: str, before: int, reason: str) -> int:
-    """Drop a batch of a channel's pending responses from before a moment; returns how many."""
+    """Drop a batch of a channel's pending responses from before a time; returns the number."""
     old = tx.all(SELECT_OLD, {"channel": channel, "before": before})
     for (response,) in old:
         drop_response(tx, response, reason)
@@ -167,9 +167,9 @@ def drop_old(tx: Transaction, channel: str, before: int, reason: str) -> int:
 
 
 def extend_expiry(tx: Transaction, channel: str, now: int) -> int:
-    """Give a batch of a channel's pending responses the lifetime of new ones; returns how many.
+    """Give a batch of a channel's pending responses the lifetime of new ones; returns the number.
 
-    `now` must be the same for all batches: with a later one every batch would find rows again.
+    `now` must be the same for all batches, otherwise every batch would find the same rows again.
     """
     until = now + tx.settings.response_hours * HOUR
     stale = tx.all(SELECT_STALE, {"channel": channel, "until": until})
@@ -178,7 +178,7 @@ def extend_expiry(tx: Transaction, channel: str, now: int) -> int:
 
 
 def release_responses(tx: Transaction, reason: str) -> int:
-    """End all leases and count no attempt; half-sent responses are `unknown`. Returns how many."""
+    """End all leases without counting an attempt; half-sent responses become `unknown`."""
     leased = tx.all(SELECT_LEASED, {})
     for response, sending in leased:
         if sending:
@@ -193,12 +193,12 @@ def _end_response(
 ) -> None:
     state, _ = _lock_response(tx, response)
     if target not in RESPONSE_STATES[state].moves_to:
-        allowed = ", ".join(
+        allowed = " or ".join(
             each for each, info in RESPONSE_STATES.items() if target in info.moves_to
         )
         raise IllegalMove(
-            f"response {response} is {state}: you cannot {verb}",
-            hint=f"That can be done to a response that is {allowed}.",
+            f"cannot {verb} response {response}: it is {state}",
+            hint=f"Only responses that are {allowed} allow this.",
         )
     move_response(tx, response, state, target, reason)
 
@@ -206,5 +206,5 @@ def _end_response(
 def _lock_response(tx: Transaction, response: int) -> tuple[ResponseState, str]:
     row = tx.one(LOCK_RESPONSE, {"response": response}) if 0 < response < MAX_ROW_ID else None
     if row is None:
-        raise UnknownResponse(f"there is no response {response}")
+        raise UnknownResponse(f"response {response} does not exist")
     return ResponseState(row[0]), row[1]

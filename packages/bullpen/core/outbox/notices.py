@@ -15,7 +15,7 @@ from bullpen.core.outbox.write import OWNER_SENDER, add_response
 from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
 
-# A conversation may go on after its first message was archived.
+# A conversation may continue after its first message was archived.
 SELECT_MESSAGE: Statement[Message] = Statement(
     lambda: live_and_archived(
         MESSAGE_TABLES,
@@ -34,13 +34,13 @@ def find_person_message(tx: Transaction, message_id: str) -> Message | None:
 
 
 def notify_person(tx: Transaction, to: Message, text: str) -> None:
-    """Notify the person who wrote this message; the agent's history has it as well."""
+    """Send a notice to the author of this message, and write it into the agent's history."""
     add_response(tx, to, Answer(message=text))
     record_notice(tx, to.agent, to.channel, to.message_id, text)
 
 
 def notify_all(tx: Transaction, about: Message, text: str) -> None:
-    """Notify the conversation's person, or its room, and the owner, each once."""
+    """Send a notice to the conversation's person or room, and to the owner, each once."""
     person = _find_asking_message(tx, about)
     if person is not None:
         notify_person(tx, replace(person, agent=about.agent), text)
@@ -51,7 +51,7 @@ def notify_all(tx: Transaction, about: Message, text: str) -> None:
 
 
 def notify_owner(tx: Transaction, about: Message, text: str) -> None:
-    """Notify the owner, on the channel in the settings."""
+    """Send a notice to the owner, on the channel in the settings."""
     owner = owner_address(tx.settings)
     to_owner = replace(
         about, channel=owner.channel, sender=OWNER_SENDER, sender_id=owner.sender_id, reply_to=None

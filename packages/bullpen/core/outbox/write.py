@@ -1,4 +1,4 @@
-"""New responses: the answer to a message, or a proactive one."""
+"""Create responses: answers to messages, and proactive ones."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ INSERT_RESPONSE: Statement[None] = Statement(
 
 
 def add_response(tx: Transaction, to: Message, answer: Answer, seq: int = 0) -> None:
-    """Answer this message, on the channel and to the address that it came from."""
+    """Answer this message on its channel, at its reply address."""
     if answer.files:
         record_uses(tx, answer.files, to.conversation_id, to.agent, message_place(to))
     _insert_response(
@@ -69,7 +69,7 @@ def add_response(tx: Transaction, to: Message, answer: Answer, seq: int = 0) -> 
 
 
 def send_to_owner(tx: Transaction, text: str) -> str:
-    """Send a text to the owner, at the address in the settings; returns its `message_id`."""
+    """Send a text to the owner's address in the settings; returns its `message_id`."""
     owner = owner_address(tx.settings)
     return send_to_person(
         tx,
@@ -93,7 +93,7 @@ def send_to_person(
 ) -> str:
     """Send a response that answers no stored message; returns its `message_id`.
 
-    The id is a new one, unless it is to answer what was refused under the id of the client's own.
+    The id is new, unless the response answers a refused message with a client's own id.
     """
     limit = tx.settings.message_bytes
     rest = (channel, sender, sender_id or "", agent, answer.metadata or "", *answer.files)
@@ -105,7 +105,7 @@ def send_to_person(
     metadata = None if answer.metadata is None else mask(answer.metadata)
     answer = replace(answer, message=mask(answer.message), metadata=metadata)
     if not answer.message and not answer.files:
-        raise BadText("the message is empty", hint="Write something, or give a file.")
+        raise BadText("the message is empty", hint="Send a text or a file.")
     message_id = message_id or tx.ids.new("proactive")
     if answer.files:
         place = reply_place(channel, sender, sender_id, None)

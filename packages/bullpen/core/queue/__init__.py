@@ -1,1 +1,1 @@
-"""Messages, lanes and claims."""
+"""The queue: messages, lanes and claims."""

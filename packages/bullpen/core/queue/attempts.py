@@ -1,4 +1,4 @@
-"""The end of a claim: its lane becomes free and the attempt is recorded."""
+"""The end of a claim: its lane is freed and the attempt is recorded."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ M = MESSAGES.c
 _VARIABLE_PART = re.compile(r"\b[0-9a-f]{8,}|\d+|\b[a-z]+_[a-z0-9]{8}\b")
 
 _MAX_ERROR_CHARS = 2000
-"""How much of an error is kept with the attempt; the message keeps more."""
+"""The length of the error in an attempt; the message has more of it."""
 
 
 class AttemptOutcome(StrEnum):
-    """How a run ended."""
+    """The outcome of a run."""
 
     COMPLETED = "completed"
     FAILED = "failed"
@@ -42,7 +42,7 @@ class AttemptOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A run that has ended."""
+    """A finished run."""
 
     id: int
     message_id: str
@@ -71,7 +71,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class RunTotals:
-    """How many runs there were, and what they took."""
+    """The number of runs, and their cost and tokens."""
 
     runs: int = 0
     cost: float = 0.0
@@ -95,7 +95,7 @@ class RunTotals:
 
 @dataclass(frozen=True, slots=True)
 class EndedClaim:
-    """A claim that has just ended; its lane is free."""
+    """A claim that has just ended, and freed its lane."""
 
     agent: str
     token: str
@@ -105,7 +105,7 @@ class EndedClaim:
 
 
 def run_totals_columns() -> tuple[ColumnElement[Any], ...]:
-    """The columns of `RunTotals`, over all attempts that a query selects."""
+    """The columns of `RunTotals`, summed over the selected attempts."""
     sums = (ATTEMPTS.c.cost, ATTEMPTS.c.input_tokens, ATTEMPTS.c.output_tokens)
     return (func.count(), *(func.coalesce(func.sum(each), const(0)) for each in sums))
 
@@ -133,22 +133,22 @@ ATTEMPT_LISTING = TablePager(ATTEMPTS, Attempt)
 
 
 def end_claim(tx: Transaction, token: str) -> EndedClaim:
-    """Free the lane of this claim, which is locked; its token is not valid any more."""
+    """Free the locked lane of this claim; its token becomes invalid."""
     return read_ended_claim(token, send_end_claim(tx, token))
 
 
 def send_end_claim(tx: Transaction, token: str) -> DeferredRow[FreedLane]:
-    """Send `end_claim`'s statement without waiting for its row, which `read_ended_claim` reads."""
+    """Send the statement of `end_claim` without waiting for its row; see `read_ended_claim`."""
     return tx.one_deferred(
         FREE_LANE, {"agent": agent_of_token(token), "token": token, "now": tx.now}
     )
 
 
 def read_ended_claim(token: str, freed: DeferredRow[FreedLane]) -> EndedClaim:
-    """The claim that `send_end_claim` ended, if it was valid until then."""
+    """The claim that `send_end_claim` ended, if it was valid."""
     row = freed()
     if row is None:
-        raise StaleToken(f"the claim {token} is over")
+        raise StaleToken(f"claim {token} has ended")
     return EndedClaim(agent_of(token), token, tuple(decode_numbers(row[0])), row[1], row[2])
 
 
@@ -166,7 +166,7 @@ def record_attempt(
     usage: Usage = NO_USAGE,
     failure: Failure | None = None,
 ) -> None:
-    """Record a run that has ended."""
+    """Record a finished run."""
     primary = messages[0]
     tx.write(
         INSERT_ATTEMPT,
@@ -205,9 +205,9 @@ def list_attempts(
     *,
     upto: int = MAX_ROW_ID,
 ) -> list[Attempt]:
-    """The next attempts after an id and up to another; without `since` the newest first.
+    """The next attempts after an id, up to another; without `since`, the newest first.
 
-    `filters` are values by column; None matches anything.
+    `filters` are values by column; None matches all.
     """
     return ATTEMPT_LISTING.page(tx, filters, since, limit, upto)
 

@@ -1,4 +1,4 @@
-"""A claim while it is valid: claim, record its start, extend it, find it by its token."""
+"""Claims: claim messages, record the start of the run, extend the lease, find a claim."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 from sqlalchemy import ScalarSelect, Select, bindparam, exists, null, or_, select, update
 
 from bullpen.core.clock import SECOND
-from bullpen.core.errors import BadClaim, StaleToken, UnknownAgent
+from bullpen.core.errors import BadClaim, StaleToken
 from bullpen.core.events.append import append_event
 from bullpen.core.events.conversation import ChainStepStart, MessageReceived
 from bullpen.core.ids import Ids
@@ -16,7 +16,14 @@ from bullpen.core.message import ALONE, HEARTBEAT, ROOM, Claim, Message
 from bullpen.core.models import LANES, MESSAGES
 from bullpen.core.models.base import const, decode_numbers, encode_list
 from bullpen.core.queue.attempts import SELECT_CLAIMED
-from bullpen.core.queue.lanes import LOCK_LANE, Batching, agent_of_token, ready, refresh_lane
+from bullpen.core.queue.lanes import (
+    LOCK_LANE,
+    Batching,
+    agent_of_token,
+    ready,
+    refresh_lane,
+    unknown_agent,
+)
 from bullpen.core.queue.timers import SWEEP_MESSAGES, anything_due, run_timers
 from bullpen.core.states import MessageState
 from bullpen.core.store.statement import Statement, columns
@@ -29,21 +36,21 @@ M = MESSAGES.c
 _OWN_LANE = LANES.alias("of").c
 
 MAX_SWEEPS = 20
-"""How often a claim runs the timers at most before it claims what is ready."""
+"""The most often that a claim runs the timers before it claims the ready messages."""
 
 BATCH_WINDOW_MESSAGES = 256
-"""How many messages of a lane are searched for those that the same run may answer."""
+"""The number of messages that are searched for those that one run may answer together."""
 
 
 class Candidate(NamedTuple):
-    """A message that may be claimed."""
+    """A message that can be claimed."""
 
     id: int
     batch_key: str | None
     agent: str
     batching: str
     any_due: bool
-    """Whether timers have to run first."""
+    """Whether timers must run first."""
 
 
 def _claimable_lanes() -> Select[str]:
@@ -79,7 +86,7 @@ def _candidates(lane: Callable[[], Select[str]]) -> Statement[Candidate]:
 
 
 SELECT_CANDIDATES = _candidates(_next_lane)
-"""The first messages of the free lane that was served longest ago."""
+"""The first messages of the free lane that was claimed from longest ago."""
 
 SELECT_CANDIDATES_OF_AGENT = _candidates(
     lambda: _claimable_lanes().where(L.agent == bindparam("agent"))
@@ -153,7 +160,7 @@ CLEAR_CLAIM: Statement[None] = Statement(
     )
 )
 
-# Not locked: what ends the claim locks this lane with others, in the order of their names.
+# Not locked: the end of the claim locks this lane together with others, in the order of names.
 SELECT_CLAIM: Statement[tuple[str, int]] = Statement(
     lambda: select(L.batch, L.lease_expires_at).where(
         L.agent == bindparam("agent"), L.claim_token == bindparam("token")
@@ -178,14 +185,14 @@ def claim(
     limit: int | None = None,
     lease: int | None = None,
 ) -> Claim | None:
-    """Claim the messages of one free lane, or of this agent's; None if there are none."""
+    """Claim the messages of one free lane, or of this agent; None if there are none."""
     max_messages = tx.settings.claim_limit if limit is None else limit
     if max_messages < 1 or (lease is not None and lease < 1):
-        raise BadClaim(f"a claim of {max_messages} messages for {lease} ms")
+        raise BadClaim(f"cannot claim {max_messages} messages with a lease of {lease} ms")
     rows = _find_candidates(tx, {"agent": agent, "window": max_messages, "now": tx.now})
     if not rows:
         if agent is not None and tx.one(LOCK_LANE, {"agent": agent}) is None:
-            raise UnknownAgent.of(agent)
+            raise unknown_agent(tx, agent)
         return None
     first = rows[0]
     name = first.agent
@@ -212,36 +219,36 @@ def claim(
 
 
 def has_claimable(tx: Transaction) -> bool:
-    """Whether a claim may find messages; a read, which takes no write lock."""
+    """Whether a claim may find messages; reads only, without a write lock."""
     row = tx.one(SELECT_HAS_CLAIMABLE, {"now": tx.now})
     return row is not None and bool(row[0])
 
 
 def get_claim(tx: Transaction, token: str) -> Claim:
-    """The claim of this token, if it is valid; not locked: what ends it checks that again."""
+    """The claim of this token, if it is valid; not locked, so its end checks the token again."""
     agent = agent_of_token(token)
     row = tx.one(SELECT_CLAIM, {"agent": agent, "token": token})
     if row is None:
-        raise StaleToken(f"the claim {token} is over")
+        raise StaleToken(f"claim {token} has ended")
     ids = [{"message": each, "token": token} for each in decode_numbers(row[0])]
     messages = tuple(message for message in tx.one_each(SELECT_CLAIMED, ids) if message is not None)
     if not messages:
-        raise StaleToken(f"the claim {token} is over")
+        raise StaleToken(f"claim {token} has ended")
     return Claim(token, agent, row[1], messages)
 
 
 def extend(tx: Transaction, token: str, lease: int | None = None) -> int:
-    """Renew the lease of this claim; returns its new end."""
+    """Renew the lease of this claim; returns the new expiry."""
     lease_ms = _lease_ms(tx, lease)
     expires = tx.now + lease_ms
     values = {"lane": agent_of_token(token), "token": token, "expires": expires, "lease": lease_ms}
     if tx.change(EXTEND_LEASE, values) == 0:
-        raise StaleToken(f"the claim {token} is over")
+        raise StaleToken(f"claim {token} has ended")
     return expires
 
 
 def record_start(tx: Transaction, claim: Claim, provider: str) -> None:
-    """Record that this provider has begun to answer the claim's messages."""
+    """Record that this provider started to answer the messages of the claim."""
     started = ChainStepStart(
         claim.primary,
         provider=provider,
@@ -252,7 +259,7 @@ def record_start(tx: Transaction, claim: Claim, provider: str) -> None:
 
 
 def _lease_ms(tx: Transaction, lease: int | None) -> int:
-    """How long a lease lasts, in milliseconds; None is the setting."""
+    """The length of a lease in milliseconds; None means the setting."""
     return tx.settings.lease_seconds * SECOND if lease is None else lease
 
 
@@ -273,9 +280,9 @@ def _find_candidates(tx: Transaction, values: dict[str, object]) -> list[Candida
 
 
 def _choose_batch(tx: Transaction, rows: list[Candidate], limit: int) -> list[int]:
-    """The first message, and the others that its run answers: by batch key, and room posts."""
+    """The first message and those that its run answers too: same batch key, and room posts."""
     first = rows[0]
-    # A heartbeat keeps no session, and a post needs one.
+    # The run of a heartbeat keeps no session, and that of a post needs one.
     if first.batch_key in (HEARTBEAT, ALONE):
         return [first.id]
     keys = {ROOM} if first.batch_key is None else {first.batch_key, ROOM}
@@ -287,9 +294,9 @@ def _choose_batch(tx: Transaction, rows: list[Candidate], limit: int) -> list[in
 
 
 def _correct_claim(tx: Transaction, agent: str, ids: list[int], gone: int) -> None:
-    """Correct a claim whose lane was locked only after some of its messages had changed.
+    """Correct a claim whose messages had changed before its lane was locked.
 
-    On PostgreSQL a statement sees the messages as they were when it began, and the lane as it is.
+    On PostgreSQL a statement sees the messages as they were at its start, but the lane as it is.
     """
     tx.write(CORRECT_CLAIM, {"lane": agent, "ids": encode_list(ids), "gone": gone})
     if not ids:
@@ -298,6 +305,6 @@ def _correct_claim(tx: Transaction, agent: str, ids: list[int], gone: int) -> No
 
 
 def _batch_id(claim: Claim, ids: Ids) -> str | None:
-    """The id of several room posts that one run answers."""
+    """The id of a batch of several room posts."""
     posts = [message for message in claim.messages if message.channel == ROOM]
     return ids.new("chatroom_batch") if len(posts) > 1 else None

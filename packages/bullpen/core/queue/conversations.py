@@ -1,4 +1,4 @@
-"""Verbs for all messages of a conversation: cancel and resume them, count them, sum their runs."""
+"""All messages of a conversation: cancel, resume and count them, and sum their runs."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ SELECT_HELD = _select_in_states((MessageState.HELD,))
 
 
 def cancel_conversation(tx: Transaction, conversation_id: str, reason: str = "cancelled") -> int:
-    """Cancel every message of this conversation that has not ended; returns how many there were."""
+    """Cancel every unfinished message of this conversation; returns their number."""
     check_text(conversation_id, tx.settings.message_bytes, "the conversation's id")
     conversation = {"conversation": conversation_id}
     lock_lanes(tx, [agent for _, agent in tx.all(SELECT_CANCELLABLE, conversation)])
@@ -69,9 +69,9 @@ def cancel_conversation(tx: Transaction, conversation_id: str, reason: str = "ca
 
 
 def resume_conversation(tx: Transaction, conversation_id: str) -> int:
-    """Resume every held message of a conversation; returns how many there were.
+    """Resume every held message of a conversation; returns their number.
 
-    A message for an agent that was removed stays held, and keeps no other from being resumed.
+    Messages for removed agents stay held, and do not stop the others.
     """
     check_text(conversation_id, tx.settings.message_bytes, "the conversation's id")
     conversation = {"conversation": conversation_id}
@@ -80,7 +80,7 @@ def resume_conversation(tx: Transaction, conversation_id: str) -> int:
     closed: LaneClosed | None = None
     for message_id, agent in tx.all(SELECT_HELD, conversation):
         if agent not in lanes:
-            continue  # was held after the lanes were locked, and its own lane is not locked
+            continue  # held after the lanes were locked, so its own lane is not locked
         try:
             resume(tx, message_id)
             resumed += 1
@@ -92,7 +92,7 @@ def resume_conversation(tx: Transaction, conversation_id: str) -> int:
 
 
 def count_by_state(tx: Transaction, conversation_id: str) -> Counter[str]:
-    """How many messages of a conversation are in each state, archived messages included."""
+    """The number of messages of a conversation by state, including archived ones."""
     counts: Counter[str] = Counter()
     for state, count in tx.all(COUNT_CONVERSATION, {"conversation": conversation_id}):
         counts[state] += count
@@ -100,5 +100,5 @@ def count_by_state(tx: Transaction, conversation_id: str) -> Counter[str]:
 
 
 def conversation_totals(tx: Transaction, conversation_id: str) -> RunTotals:
-    """What the ended runs of a conversation took."""
+    """The totals of the finished runs of a conversation."""
     return tx.one(SUM_CONVERSATION, {"conversation": conversation_id}) or RunTotals()

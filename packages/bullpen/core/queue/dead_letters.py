@@ -23,22 +23,22 @@ M = MESSAGES.c
 
 C = DEATH_CAUSES.c
 
-OVERFLOW_ERROR = "newer messages took its place in a full lane"
+OVERFLOW_ERROR = "dropped to make room for newer messages in the full queue of its agent"
 
 
 @dataclass(frozen=True, slots=True)
 class FailureGroup:
-    """Dead letters with the same cause, and how many there are."""
+    """The dead letters with one cause, counted."""
 
     fingerprint: str
     kind: str
     error: str
-    """The newest of them, as an example."""
+    """The newest error, as an example."""
     deaths: int
     first_at: int
     last_at: int
     told_at: int | None
-    """When the owner was notified of it last."""
+    """The time of the last notice to the owner."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ SELECT_GROUP: Statement[FailureGroup] = Statement(
     FailureGroup,
 )
 
-# There are as many rows as causes: an index would be larger than the table.
+# The table has one row for each cause, so an index would be larger than the table.
 SELECT_NEWEST_GROUPS: Statement[FailureGroup] = Statement(
     lambda: (
         select(*columns(FailureGroup, DEATH_CAUSES))
@@ -127,7 +127,7 @@ SELECT_NEWEST_GROUPS: Statement[FailureGroup] = Statement(
 
 
 def notify_dead(tx: Transaction, dead: Sequence[Message], kind: str, error: str) -> None:
-    """Record that these messages are dead letters now, and notify the people who wrote them."""
+    """Record that these messages became dead letters, and notify the people who sent them."""
     for message in dead:
         append_event(tx, MessageDead(message, kind=kind, error=error[:ERROR_PREVIEW_CHARS]))
         if message.channel not in INTERNAL_CHANNELS:
@@ -135,15 +135,15 @@ def notify_dead(tx: Transaction, dead: Sequence[Message], kind: str, error: str)
 
 
 def death_notice(agent: str, message_id: str, error: str) -> str:
-    """What a person is told whose message became a dead letter."""
+    """The notice for the sender of a message that became a dead letter."""
     return (
         f"@{agent} could not answer: {error[:ERROR_PREVIEW_CHARS]}\n"
-        f"Your message is kept as {message_id} and can be tried again."
+        f"Your message {message_id} was kept and can be retried."
     )
 
 
 def drop_oldest(tx: Transaction, agent: str, count: int) -> None:
-    """Make room in a full, locked lane: its oldest messages become dead letters."""
+    """Make room in a full, locked lane: its oldest pending messages become dead letters."""
     ids = [row for each in SELECT_OLDEST for row in tx.all(each, {"agent": agent, "count": count})]
     oldest = [{"message": id_, "now": tx.now} for (id_,) in sorted(ids)[:count]]
     dead = [each for each in tx.one_each(DROP_OVERFLOWED, oldest) if each is not None]
@@ -154,7 +154,7 @@ def drop_oldest(tx: Transaction, agent: str, count: int) -> None:
 def add_to_failure_group(
     tx: Transaction, cause: str, deaths: Sequence[DeadMessage]
 ) -> FailureGroup:
-    """Count these messages of one cause, the oldest first; returns the group as it is now."""
+    """Add these messages, oldest first, to the count of one cause; returns the new group."""
     first, last = deaths[0], deaths[-1]
     values = {"kind": last.kind, "error": last.error, "deaths": len(deaths), "last_at": last.at}
     group = tx.one(ADD_TO_GROUP, {**values, "cause": cause})
@@ -170,10 +170,10 @@ def mark_owner_notified(tx: Transaction, cause: str) -> None:
 
 
 def find_failure_group(tx: Transaction, cause: str) -> FailureGroup | None:
-    """The group of this cause, if it has counted messages."""
+    """The group of this cause, if there is one."""
     return tx.one(SELECT_GROUP, {"cause": cause})
 
 
 def list_failure_groups(tx: Transaction, limit: int) -> list[FailureGroup]:
-    """The causes of dead letters, the newest first."""
+    """The causes of dead letters, newest first."""
     return tx.all(SELECT_NEWEST_GROUPS, {"limit": limit})

@@ -1,4 +1,4 @@
-"""decide: what becomes of a message, and of its lane, when a run has failed."""
+"""decide: the consequences of a failed run for each message and for the lane."""
 
 from __future__ import annotations
 
@@ -20,50 +20,50 @@ from bullpen.core.store.transaction import Transaction
 M = MESSAGES.c
 
 MAX_ERROR_CHARS = 10_000
-"""How much of an error is kept with the message."""
+"""The length of the error in a message."""
 
 ERROR_PREVIEW_CHARS = 500
-"""How much of an error is in events, notices and a lane's reason."""
+"""The length of the error in events, notices and the reason of a lane."""
 
 
 MESSAGE_KINDS = frozenset(
     {ErrorKind.RETRYABLE, ErrorKind.PERMANENT, ErrorKind.NEEDS_PERSON, ErrorKind.CRASH}
 )
-"""The kinds of failures that a message may have caused; the others are the lane's matter."""
+"""The kinds of failures that a message may have caused; the others concern the whole lane."""
 
 
 @dataclass(frozen=True, slots=True)
 class PauseLane:
-    """Nothing is claimed from the lane until a person resumes it."""
+    """Pause the lane until a person resumes it."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class DelayLane:
-    """Nothing is claimed from the lane for this many milliseconds."""
+    """Claim nothing from the lane for this many milliseconds."""
 
     wait: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disposition:
-    """Everything that happens to a claimed message, and to its lane."""
+    """All consequences for a claimed message and its lane."""
 
     state: MessageState
     wait: int = 0
-    """Milliseconds before it may be claimed again."""
+    """Milliseconds until it can be claimed again."""
     retries: int = 0
-    """What is added to its retry count."""
+    """The number added to its retry count."""
     crashes: int = 0
-    """What is added to its crash count."""
+    """The number added to its crash count."""
     error: str | None = None
     error_kind: ErrorKind | None = None
     lane: PauseLane | DelayLane | None = None
 
     @property
     def alone(self) -> bool:
-        """Whether it is claimed by itself from now on."""
+        """Whether it is claimed alone from now on."""
         return self.error_kind in MESSAGE_KINDS
 
 
@@ -78,33 +78,33 @@ def is_paused_by_failure(tx: Transaction, agent: str) -> bool:
 
 
 RELEASED = Disposition(state=MessageState.PENDING)
-"""Back in its place, as if it had not been claimed."""
+"""Pending again in its old place, without a failure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailurePolicy:
-    """How often a message is tried, and how long it waits in between."""
+    """The limits of attempts, and the delays between them."""
 
     retry: RetryPolicy
     max_attempts: int
-    """Failures after which a message is dead."""
+    """The number of failures after which a message is dead."""
     max_crashes: int
-    """Runs that died with their processor after which a message is dead."""
+    """The number of runs lost with their processor after which a message is dead."""
 
 
 def decide(
     message: Message, failure: Failure, policy: FailurePolicy, *, in_batch: bool = False
 ) -> Disposition:
-    """What becomes of this message after this failure, of its own run or that of a batch.
+    """Decide what happens to this message after its run, or the run of its batch, failed.
 
-    No message of a batch dies or is held with it: what failed may be another one, so that each is
-    tried alone.
+    After the failure of a batch no message becomes dead or held, because another one may be the
+    cause: each is retried alone.
     """
     disposition = _decide_by_kind(message, failure, policy)
     if in_batch and disposition.state is not MessageState.PENDING:
         disposition = replace(disposition, state=MessageState.PENDING, retries=0, crashes=0)
     if message.channel == HEARTBEAT:
-        # A second attempt would be a wake-up more than the heartbeat's rate allows.
+        # A second attempt would exceed the rate of the heartbeat.
         disposition = replace(disposition, state=MessageState.DEAD)
     return replace(disposition, wait=0) if disposition.state is MessageState.DEAD else disposition
 
@@ -128,7 +128,7 @@ def _decide_by_kind(message: Message, failure: Failure, policy: FailurePolicy) -
         case ErrorKind.NEEDS_PERSON:
             return replace(retried, state=MessageState.HELD)
         case ErrorKind.RATE_LIMIT:
-            # Zero would be no delay: `refresh_lane` would let the lane be claimed at once.
+            # At least 1, because a lane with a delay of 0 could be claimed at once.
             wait = max(1, policy.retry.delay(1, failure.retry_after))
             return replace(retried, lane=DelayLane(wait))
         case ErrorKind.AUTH | ErrorKind.QUOTA | ErrorKind.SETUP:
@@ -161,9 +161,9 @@ APPLY_DISPOSITION: Statement[None] = Statement(
 def apply_dispositions(
     tx: Transaction, ended: EndedClaim, dispositions: Sequence[tuple[Message, Disposition]]
 ) -> int:
-    """Write what becomes of each message; returns how many of them are pending again.
+    """Write the disposition of each message; returns how many are pending again.
 
-    The caller changes the lane, by the disposition of the primary message.
+    The caller changes the lane by the disposition of the primary message.
     """
     for _, each in dispositions:
         assert each.state in MESSAGE_STATES[MessageState.PROCESSING].moves_to

@@ -1,4 +1,4 @@
-"""Enqueue messages: checked, recognised when a platform delivers them again, and stored."""
+"""Enqueue messages: check them, recognise repeated platform events, and store them."""
 
 from __future__ import annotations
 
@@ -52,25 +52,25 @@ SELECT_WAITING_OF_KEY: Statement[tuple[int, int]] = Statement(
 
 @dataclass(frozen=True, slots=True)
 class PlatformEvent:
-    """An event of a platform, which may deliver it twice: known by its channel and id."""
+    """The channel and id of a platform's event, which the platform may deliver twice."""
 
     channel: str
     id: str
 
     @classmethod
     def of(cls, new: NewMessage) -> PlatformEvent | None:
-        """The event that a message came with, if it names one."""
+        """The event of a message, if it has one."""
         return None if new.event_id is None else cls(new.channel, new.event_id)
 
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """Messages that are stored together, and only once if they came with a platform event."""
+    """Messages that are stored together; with a platform event, they are stored only once."""
 
     messages: Sequence[NewMessage]
     event: PlatformEvent | None = None
     receipt_id: str | None = None
-    """The id that a redelivery returns; None is the id of the first message."""
+    """The id that a redelivery returns; None means the id of the first message."""
 
 
 def enqueue(tx: Transaction, new: NewMessage) -> Accepted:
@@ -92,11 +92,11 @@ def store_submissions(
 ) -> list[Sequence[Accepted]]:
     """Store all of these checked messages, or none; each event only once."""
     message_ids = MessageIds(tx)
-    # A message that repeats an event in this list is not checked: its agent may not exist.
+    # A message that repeats an event of this list is not checked, since its agent may not exist.
     firsts = _positions_of_fresh(submissions, ())
     proposed = {at: message_ids.propose(submissions[at].messages) for at in firsts}
     lanes = lock_lanes(tx, [new.agent for at in firsts for new in submissions[at].messages])
-    # After the locks: a simultaneous redelivery has waited for them, and sees the receipt.
+    # Looked up after locking: a simultaneous redelivery waited for the locks and sees the receipt.
     receipts = find_receipts(tx, [each.event for each in submissions if each.event is not None])
     fresh = _positions_of_fresh(submissions, receipts)
     ids = message_ids.allocate([each for at in fresh for each in proposed[at]])
@@ -115,14 +115,14 @@ def store_submissions(
 
 
 def find_receipts(tx: Transaction, events: Sequence[PlatformEvent]) -> dict[PlatformEvent, str]:
-    """The message ids of those of these events that were stored before."""
+    """The message ids of these events, as far as they were stored before."""
     values = [{"channel": each.channel, "event_id": each.id} for each in events]
     rows = tx.one_each(SELECT_RECEIPT, values) if values else []
     return {event: row[0] for event, row in zip(events, rows, strict=True) if row is not None}
 
 
 def check_message(tx: Transaction, new: NewMessage) -> None:
-    """Raise an error for a message that cannot be stored, before anything is written."""
+    """Raise an error if the message cannot be stored, before anything is written."""
     _check_texts(tx, new)
     _check_times(tx, new)
     if new.key_id is not None:
@@ -130,14 +130,14 @@ def check_message(tx: Transaction, new: NewMessage) -> None:
 
 
 def _enqueue_events(tx: Transaction, news: Sequence[NewMessage]) -> list[Accepted]:
-    """Store messages of which some came with a platform's event."""
+    """Store messages, some of which have a platform event."""
     events = [PlatformEvent.of(new) for new in news]
     for new in news:
         _check_texts(tx, new)
     receipts = find_receipts(tx, [each for each in events if each is not None])
     seen = set(receipts)
     for new, event in zip(news, events, strict=True):
-        # The time of a redelivery may have passed since the first delivery.
+        # The deadline of a redelivery may have passed since the first delivery.
         if event is None or event not in seen:
             _check_times(tx, new)
         if event is not None:
@@ -159,7 +159,7 @@ def _enqueue_events(tx: Transaction, news: Sequence[NewMessage]) -> list[Accepte
 def _positions_of_fresh(
     submissions: Sequence[Submission], receipts: Collection[PlatformEvent]
 ) -> list[int]:
-    """The positions of the submissions to store: of each new event the first one."""
+    """The positions of the submissions to store: the first one of each new event."""
     seen = set(receipts)
     positions = []
     for at, each in enumerate(submissions):
@@ -193,7 +193,7 @@ def _check_texts(tx: Transaction, new: NewMessage) -> None:
         *(new.from_agent, new.conversation_id, new.parent_id, new.team_id, new.payload),
         *(new.schema, new.hold_reason, *new.files),
     )
-    check_text("".join([each for each in rest if each]), limit, "what goes with the message")
+    check_text("".join([each for each in rest if each]), limit, "the fields beside the message")
     if new.payload is not None:
         check_json_column(new.payload, "the payload")
     if new.reply_to is not None:
@@ -201,20 +201,22 @@ def _check_texts(tx: Transaction, new: NewMessage) -> None:
 
 
 def _check_key(tx: Transaction, new: NewMessage) -> None:
-    """Refuse a message of a key that has as many waiting, or as many bytes, as it may."""
+    """Raise `KeyBacklog` if the key has reached its limit of pending messages or bytes."""
     row = tx.one(SELECT_WAITING_OF_KEY, {"key": new.key_id})
     count, held = row or (0, 0)
     most, most_bytes = tx.settings.key_pending, tx.settings.key_pending_bytes
     if most and count >= most:
-        raise KeyBacklog(f"{count} messages of this key wait already")
+        raise KeyBacklog(f"this key already has {count} of at most {most} pending messages")
     if most_bytes and count and held + new.bytes > most_bytes:
-        raise KeyBacklog(f"{count} messages of this key with {held} bytes wait already")
+        raise KeyBacklog(
+            f"the pending messages of this key already have {held} of at most {most_bytes} bytes"
+        )
 
 
 def _check_times(tx: Transaction, new: NewMessage) -> None:
     if not 0 <= new.delay <= MAX_DELAY_MS:
-        raise BadDelay(f"a delay of {new.delay} ms is below zero, or over a hundred years")
+        raise BadDelay(f"the delay of {new.delay} ms is negative, or over a hundred years")
     if new.deadline is not None and new.deadline <= tx.now:
-        raise DeadlinePassed(f"the deadline was {tx.now - new.deadline} ms ago")
+        raise DeadlinePassed(f"the deadline passed {tx.now - new.deadline} ms ago")
     if new.deadline is not None and new.deadline > tx.now + MAX_DELAY_MS:
-        raise BadDeadline(f"the deadline is {new.deadline - tx.now} ms away")
+        raise BadDeadline(f"the deadline is too far in the future, {new.deadline - tx.now} ms")

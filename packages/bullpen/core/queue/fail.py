@@ -1,4 +1,4 @@
-"""fail and release: a claim that ends without an answer."""
+"""fail and release: end a claim without an answer."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ from bullpen.core.text import check_text, visible_line
 PAUSED_NOTICE = "@{agent} is paused: {error}\n{remedy}, then run: bullpen agent resume {agent}"
 
 HELD_NOTICE = (
-    "@{agent} needs a person: {error}\n"
-    "To let it try again: bullpen queue resume {id}\n"
-    "To end it: bullpen queue cancel {id}"
+    "Message {id} for @{agent} is held: {error}\n"
+    "To retry it, run: bullpen queue resume {id}\n"
+    "To cancel it, run: bullpen queue cancel {id}"
 )
 
 
 def fail_claim(tx: Transaction, token: str, failure: Failure) -> list[Message]:
-    """End this claim without an answer; returns its messages as they were.
+    """End this claim as failed; returns its messages as they were.
 
-    `answers/complete.py` also counts the failure against the heartbeat that caused the run.
+    `answers/complete.py` also counts the failure of a heartbeat.
     """
     check_text(failure.error, tx.settings.message_bytes, "the error")
     lane = lock_claimed_lane(tx, token)
@@ -70,7 +70,7 @@ def fail_claim(tx: Transaction, token: str, failure: Failure) -> list[Message]:
 
 
 def release(tx: Transaction, token: str, reason: str = "released") -> None:
-    """End this claim; its messages are pending again in their old places, as if never claimed."""
+    """End this claim; its messages are pending again in their old places, without a failure."""
     lock_claimed_lane(tx, token)
     ended = end_claim(tx, token)
     messages = claimed_messages(tx, ended)
@@ -94,7 +94,7 @@ def _apply_to_lane(tx: Transaction, agent: str, disposition: Disposition) -> Non
 def _notify_owner(
     tx: Transaction, lane: Lane, primary: Message, disposition: Disposition, failure: Failure
 ) -> None:
-    """Notify the owner of a lane that was paused just now, or of a message that was held."""
+    """Notify the owner if this failure paused the lane or held the message."""
     values = {"agent": primary.agent, "error": visible_line(failure.error)[:ERROR_PREVIEW_CHARS]}
     if isinstance(disposition.lane, PauseLane) and lane.state != LaneState.PAUSED:
         notice = PAUSED_NOTICE.format(**values, remedy=_remedy(failure))

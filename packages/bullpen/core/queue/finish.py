@@ -1,4 +1,4 @@
-"""finish: a run's answers, handoffs, posts and history, in one transaction fenced by its token."""
+"""finish: store a run's answers, handoffs, posts and history in one transaction."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ COMPLETE_MESSAGE: Statement[Message] = Statement(
 def finish(tx: Transaction, claim: Claim | str, outcome: Outcome) -> list[Message]:
     """Complete the claim's messages and write the answers, handoffs, posts and history.
 
-    With the claim itself rather than its token, PostgreSQL needs one round trip less.
+    The claim instead of its token saves one round trip to PostgreSQL.
     """
     _check_outcome(tx, outcome)
     token = claim if isinstance(claim, str) else claim.token
@@ -79,7 +79,7 @@ def finish(tx: Transaction, claim: Claim | str, outcome: Outcome) -> list[Messag
     record_attempt(tx, ended, messages, AttemptOutcome.COMPLETED, outcome.usage)
     completed = [message.message_id for message in messages]
     append_event(tx, ChainStepDone(primary, messages=completed, responses=len(outcome.answers)))
-    # After the event: the reference's clients close a message with its response.
+    # After the event: TinyAGI's clients close a message with its response.
     for seq, answer in enumerate(outcome.answers):
         add_response(tx, primary, answer, seq)
     return messages
@@ -88,8 +88,8 @@ def finish(tx: Transaction, claim: Claim | str, outcome: Outcome) -> list[Messag
 def lock_target_lanes(tx: Transaction, token: str, outcome: Outcome) -> None:
     """Lock every lane that the outcome writes to, in the order of their names.
 
-    The claim's own lane is locked by a statement of its own, so that the next statement sees the
-    messages that came in while it waited for the lock.
+    The claim's own lane is locked by a separate statement, so that the next statement sees the
+    messages that arrived while it waited for the lock.
     """
     own = agent_of_token(token)
     targets = {new.agent for new in outcome.handoffs}
@@ -133,7 +133,7 @@ def _hand_off(tx: Transaction, primary: Message, outcome: Outcome) -> None:
 
 
 def _enqueue_or_hold(tx: Transaction, new: NewMessage) -> None:
-    """Enqueue a message; if its lane accepts none it is held, so that the run is not lost."""
+    """Enqueue a message; if its lane accepts none, hold it instead of losing the whole run."""
     try:
         insert_checked(tx, [new])
     except LaneError as error:
@@ -170,7 +170,7 @@ def _room_message(primary: Message, post: RoomPost, agent: str) -> NewMessage:
 
 
 def _write_history(tx: Transaction, agent: str, primary: Message, outcome: Outcome) -> None:
-    """Write into the history what the agent wrote; what it read is there since it was accepted."""
+    """Write the agent's texts into the history; those of others are there since they arrived."""
     texts = (
         [(primary.channel, outcome.transcript)]
         if outcome.transcript is not None

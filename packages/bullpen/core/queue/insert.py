@@ -1,4 +1,4 @@
-"""Insert checked messages into locked lanes: room, overflow, order, history and events."""
+"""Insert checked messages into locked lanes: depth, overflow, order, history and events."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from bullpen.core.queue.message_ids import MessageIds
 from bullpen.core.states import LANE_STATES, LaneState, MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import format_count
 
 PENDING = MessageState.PENDING.value
 HELD = MessageState.HELD.value
@@ -63,7 +64,7 @@ UPDATE_LANE_COUNT: Statement[None] = Statement(
 
 
 def insert_checked(tx: Transaction, news: Sequence[NewMessage]) -> list[str]:
-    """Put checked messages into their lanes; returns their ids in the same order."""
+    """Insert checked messages into their lanes; returns their ids in the same order."""
     ids = MessageIds(tx)
     proposed = ids.propose(news)
     lanes = lock_lanes(tx, [new.agent for new in news])
@@ -75,10 +76,10 @@ def insert_checked(tx: Transaction, news: Sequence[NewMessage]) -> list[str]:
 def insert_locked(
     tx: Transaction, news: Sequence[NewMessage], ids: Sequence[str], lanes: dict[str, Lane]
 ) -> None:
-    """Put checked messages into their lanes, which are locked, under these ids."""
+    """Insert checked messages under these ids into their lanes, which are locked."""
     if not news:
         return
-    # A held message takes no room, and may be put into a lane that accepts none.
+    # Held messages do not count, and are inserted even if the lane accepts none.
     counts = Counter([new.agent for new in news if new.hold_reason is None])
     for agent, count in counts.items():
         _check_room(agent, lanes[agent], count)
@@ -93,10 +94,17 @@ def insert_locked(
 
 def _check_room(agent: str, lane: Lane, count: int) -> None:
     if not LANE_STATES[LaneState(lane.state)].accepts:
-        raise LaneClosed(f"the lane of {agent} is {lane.state}")
+        raise LaneClosed(
+            f"@{agent} is {lane.state} and accepts no messages",
+            hint=f"Run `bullpen agent resume {agent}` to accept messages again.",
+        )
     room = lane.pending if lane.overflow == Overflow.DROP_OLDEST else 0
     if _overflow_count(lane, count) > room:
-        raise LaneFull(f"the lane of {agent} holds {lane.pending} of {lane.max_depth} messages")
+        raise LaneFull(
+            f"@{agent} already has {format_count(lane.pending, 'pending message')},"
+            f" the limit is {lane.max_depth}",
+            hint=f"Try again later, or run `bullpen agent lane {agent} --max-depth N`.",
+        )
 
 
 def _overflow_count(lane: Lane, count: int) -> int:

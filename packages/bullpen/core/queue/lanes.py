@@ -1,7 +1,7 @@
-"""Lanes: an agent's queue, its row locked before its messages change and refreshed after.
+"""Lanes: the queues of agents. A lane's row is locked before its messages change.
 
-Every verb keeps one order, lanes by name and then messages, so that no two transactions wait for
-each other on PostgreSQL. On SQLite the write lock is held from the start.
+Every transaction locks lanes by name first and messages after them, so that no deadlock can occur
+on PostgreSQL. On SQLite the write lock is held from the start.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _POLICY_COLUMNS = ("ordering", "batching", "max_depth", "overflow", "max_attempt
 
 
 class Ordering(StrEnum):
-    """Which of an agent's pending messages is claimed first."""
+    """The order in which an agent's pending messages are claimed."""
 
     FIFO = "fifo"
     PRIORITY = "priority"
@@ -64,14 +64,14 @@ class Ordering(StrEnum):
 
 
 class Batching(StrEnum):
-    """How many pending messages one run answers."""
+    """The number of pending messages that one run answers."""
 
     ALL = "all"
     ONE = "one"
 
 
 class Overflow(StrEnum):
-    """What happens to a message for a lane that is full."""
+    """The behaviour of a full lane."""
 
     REJECT = "reject"
     DROP_OLDEST = "drop_oldest"
@@ -79,19 +79,19 @@ class Overflow(StrEnum):
 
 MAX_DEPTH = MAX_COUNT
 MAX_ATTEMPTS = 1000
-"""The bounds that the API and the command line share."""
+"""The bounds in the API and the command line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LanePolicy:
-    """How a lane behaves."""
+    """The policy of a lane."""
 
     ordering: Ordering = Ordering.FIFO
     batching: Batching = Batching.ALL
     max_depth: int | None = None
     overflow: Overflow = Overflow.REJECT
     max_attempts: int | None = None
-    """None is the setting."""
+    """None means the setting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class Lane:
     newest_at: int | None
 
     def arrival(self, now: int) -> int:
-        """When a message arrives: not before those that are in the lane, also if the clock was."""
+        """The arrival time of a new message, which is never before that of an earlier one."""
         return now if self.newest_at is None else max(now, self.newest_at)
 
     @property
@@ -123,7 +123,7 @@ class Lane:
 
 
 FreedLane = tuple[str, int, str]
-"""The claim that a lane had: batch, `claimed_at`, `claimed_by`. They stay until the next claim."""
+"""The last claim of a lane: batch, `claimed_at`, `claimed_by`; kept until the next claim."""
 
 
 def pending() -> ColumnElement[bool]:
@@ -132,7 +132,7 @@ def pending() -> ColumnElement[bool]:
 
 
 def ready() -> ColumnElement[bool]:
-    """Whether a message is pending and not delayed: those are in the index of the claim."""
+    """Whether a message is pending and not delayed; the claim's index has only these."""
     return and_(pending(), M.ready)
 
 
@@ -157,6 +157,10 @@ def _first_sort_key() -> ScalarSelect[int]:
 def _head_key() -> ColumnElement[int | None]:
     return case((and_(_is_claimable(), ~_is_delayed()), _first_sort_key()), else_=null())
 
+
+SELECT_OPEN_LANES: Statement[tuple[str]] = Statement(
+    lambda: select(L.agent).where(L.state != const(LaneState.ARCHIVED.value))
+)
 
 LOCK_LANE: Statement[Lane] = Statement(
     lambda: select(*columns(Lane, LANES)).where(L.agent == bindparam("agent")).with_for_update(),
@@ -250,9 +254,9 @@ DELAY_LANE: Statement[None] = Statement(
 
 
 def sort_key(ordering: str, due_at: int, weight: int, deadline: int | None) -> int:
-    """Where a message stands in its lane: the smallest is claimed first, whatever the time.
+    """The position of a message in its lane: the lowest key is claimed first.
 
-    A priority counts as milliseconds of waiting, so no key changes while a message waits.
+    A priority counts as milliseconds of waiting, so keys never change while messages wait.
     """
     match Ordering(ordering):
         case Ordering.FIFO:
@@ -299,12 +303,12 @@ def lock_lane(tx: Transaction, agent: str) -> Lane:
     """The agent's lane, locked until the transaction ends."""
     lane = tx.one(LOCK_LANE, {"agent": agent})
     if lane is None:
-        raise UnknownAgent.of(agent)
+        raise unknown_agent(tx, agent)
     return lane
 
 
 def lock_lanes(tx: Transaction, agents: Iterable[str]) -> dict[str, Lane]:
-    """The lanes of these agents, locked in the order of their names, each once."""
+    """The lanes of these agents, each locked once, in the order of their names."""
     names = sorted(set(agents))
     if len(names) == 1:
         return {names[0]: lock_lane(tx, names[0])}
@@ -313,9 +317,14 @@ def lock_lanes(tx: Transaction, agents: Iterable[str]) -> dict[str, Lane]:
         names, tx.one_each(LOCK_LANE, [{"agent": name} for name in names]), strict=True
     ):
         if lane is None:
-            raise UnknownAgent.of(name)
+            raise unknown_agent(tx, name)
         lanes[name] = lane
     return lanes
+
+
+def unknown_agent(tx: Transaction, agent: str) -> UnknownAgent:
+    """The error for an id without a lane, with a suggestion."""
+    return UnknownAgent.of(agent, [name for (name,) in tx.all(SELECT_OPEN_LANES, {})])
 
 
 def lock_claimed_lane(tx: Transaction, token: str) -> Lane:
@@ -323,30 +332,30 @@ def lock_claimed_lane(tx: Transaction, token: str) -> Lane:
     try:
         return lock_lane(tx, agent_of_token(token))
     except UnknownAgent:
-        raise StaleToken(f"{token[:60]!r} is not a claim") from None
+        raise StaleToken(f"{token[:60]!r} is not the token of a claim") from None
 
 
 def agent_of_token(token: str) -> str:
-    """The agent whose lane this token claims; a text that is no token is refused."""
+    """The agent whose lane this token claims; raises `StaleToken` if it is not a token."""
     if not _TOKEN.fullmatch(token):
-        raise StaleToken(f"{token[:60]!r} is not a claim")
+        raise StaleToken(f"{token[:60]!r} is not the token of a claim")
     return agent_of(token)
 
 
 def refresh_lane(tx: Transaction, agent: str, change: int) -> None:
-    """Update the lane's head and its number of pending messages, which has changed by `change`."""
+    """Update the lane's head, and add `change` to its number of pending messages."""
     tx.write(REFRESH_LANE, {"agent": agent, "change": change, "now": tx.now})
     tx.wake("messages")
 
 
 def create_lane(tx: Transaction, agent: str, policy: LanePolicy | None = None) -> None:
-    """Create a lane for this agent; a lane that exists is not changed."""
+    """Create a lane for this agent; an existing lane is not changed."""
     values = _policy_values(tx, policy or LanePolicy())
     tx.write(CREATE_LANE, {**values, "agent": check_name(agent), "now": tx.now})
 
 
 def get_lane_policy(tx: Transaction, agent: str) -> LanePolicy:
-    """How a lane behaves; the lane is locked until the transaction ends."""
+    """The policy of a lane, which is locked until the transaction ends."""
     lane = lock_lane(tx, agent)
     return LanePolicy(
         ordering=Ordering(lane.ordering),
@@ -358,7 +367,7 @@ def get_lane_policy(tx: Transaction, agent: str) -> LanePolicy:
 
 
 def configure_lane(tx: Transaction, agent: str, policy: LanePolicy) -> None:
-    """Change how a lane behaves; its pending messages are put into the new order."""
+    """Change the policy of a lane; its pending messages are put into the new order."""
     lane = lock_lane(tx, agent)
     tx.write(SET_POLICY, {**_policy_values(tx, policy), "lane": agent, "now": tx.now})
     if policy.ordering != lane.ordering:
@@ -388,26 +397,29 @@ def drain_lane(tx: Transaction, agent: str, reason: str = "draining") -> None:
 
 
 def archive_lane(tx: Transaction, agent: str, reason: str = "archived") -> None:
-    """Close an empty lane: nothing is accepted or claimed."""
+    """Close an empty lane: it accepts and claims nothing."""
     lane = lock_lane(tx, agent)
     if lane.pending or lane.claim_token is not None:
-        raise LaneBusy(f"the lane of {agent} has {lane.pending} messages waiting, or one running")
+        raise LaneBusy(
+            f"@{agent} has unfinished messages: {lane.pending} pending"
+            + (", and a run in progress" if lane.claim_token is not None else "")
+        )
     _set_lane_state(tx, agent, LaneState.ARCHIVED, reason)
 
 
 def delay_lane(tx: Transaction, agent: str, until: int) -> None:
-    """Stop claims from this lane until then, as the provider asked."""
+    """Stop claims from this lane until then, because of the provider's rate limit."""
     tx.write(DELAY_LANE, {"lane": agent, "until": until})
 
 
 def _set_lane_state(tx: Transaction, agent: str, target: LaneState, reason: str | None) -> None:
-    check_text(agent, tx.settings.message_bytes, "the agent's id")
+    check_text(agent, tx.settings.message_bytes, "the agent id")
     check_text(reason or "", tx.settings.message_bytes, "the reason")
     state = LaneState(lock_lane(tx, agent).state)
     if state is target:
         return
     if target not in LANE_STATES[state].moves_to:
-        raise IllegalMove(f"the lane of {agent} is {state} and cannot become {target}")
+        raise IllegalMove(f"@{agent} is {state} and cannot become {target}")
     tx.write(SET_LANE_STATE, {"lane": agent, "target": target.value, "why": reason, "now": tx.now})
     refresh_lane(tx, agent, 0)
     append_event(tx, _EVENT_OF_STATE[target](agent=agent, reason=reason))
@@ -416,7 +428,7 @@ def _set_lane_state(tx: Transaction, agent: str, target: LaneState, reason: str 
 def _policy_values(tx: Transaction, policy: LanePolicy) -> dict[str, object]:
     for name, number in (("depth", policy.max_depth), ("attempts", policy.max_attempts)):
         if number is not None and not 0 <= number <= MAX_COUNT:
-            raise BadNumber(f"a maximum {name} of {number} is out of range")
+            raise BadNumber(f"max_{name} is out of range: {number}")
     return {
         "ordering": policy.ordering.value,
         "batching": policy.batching.value,

@@ -1,4 +1,4 @@
-"""What an operator does with a message: cancel, retry, drop, hold and resume."""
+"""An operator's actions on a message: cancel, retry, drop, hold and resume."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ from bullpen.core.states import (
 )
 from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
-from bullpen.core.text import check_text
+from bullpen.core.text import check_text, describe_unknown
 
 M = MESSAGES.c
 L = LANES.c
 
 CANCEL_WAIT_MS = 2 * SECOND
-"""How long a lane waits for the end of a cancelled run, so that no other run overlaps with it."""
+"""The time that a lane waits for a cancelled run to end, so that two runs never overlap."""
 
 SELECT_AGENT: Statement[tuple[str]] = Statement(
     lambda: select(M.agent).where(M.message_id == bindparam("message_id"))
@@ -107,7 +107,7 @@ CLEAR_CANCEL_WAIT: Statement[None] = Statement(
 
 
 class LockedMessage(NamedTuple):
-    """A message whose lane is locked."""
+    """A message with a locked lane."""
 
     message: Message
     state: MessageState
@@ -115,7 +115,7 @@ class LockedMessage(NamedTuple):
 
 
 def cancel(tx: Transaction, message_id: str, reason: str = "cancelled") -> None:
-    """End this message. If it is running, its run is over: the token is void."""
+    """Cancel this message; if it is processing, the token of its run becomes invalid."""
     check_text(reason, tx.settings.message_bytes, "the reason")
     locked = _lock_message(tx, message_id, source_states(MessageState.CANCELLED), "cancel")
     message, state, token = locked
@@ -128,7 +128,7 @@ def cancel(tx: Transaction, message_id: str, reason: str = "cancelled") -> None:
 
 
 def confirm_run_ended(tx: Transaction, claim: Claim) -> None:
-    """Record that the cancelled run of this claim has ended: its lane need not wait any more."""
+    """Record that the run of this cancelled claim has ended, so that its lane stops waiting."""
     lock_lane(tx, claim.agent)
     ids = encode_list([message.id for message in claim.messages])
     tx.write(
@@ -138,7 +138,7 @@ def confirm_run_ended(tx: Transaction, claim: Claim) -> None:
 
 
 def retry(tx: Transaction, message_id: str) -> None:
-    """Put a message back into its old place, its failures forgotten and its deadline lifted."""
+    """Put a message back into its old place, with no failures counted and no deadline."""
     locked = _lock_message(tx, message_id, UNANSWERED_STATES, "retry", into_lane=True)
     _move(tx, locked, MessageState.PENDING, RETRY_MESSAGE)
     refresh_lane(tx, locked.message.agent, 1)
@@ -146,14 +146,14 @@ def retry(tx: Transaction, message_id: str) -> None:
 
 
 def drop(tx: Transaction, message_id: str) -> None:
-    """Delete a message; its events and attempts stay."""
+    """Delete a message; its events and attempts are kept."""
     locked = _lock_message(tx, message_id, UNANSWERED_STATES, "drop")
     _change(tx, DELETE_MESSAGE, locked, {})
     append_event(tx, MessageDropped(locked.message))
 
 
 def hold(tx: Transaction, message_id: str, reason: str) -> None:
-    """Keep a pending message from being claimed until a person resumes it."""
+    """Hold a pending message: it is not claimed until a person resumes it."""
     check_text(reason, tx.settings.message_bytes, "the reason")
     locked = _lock_message(tx, message_id, (MessageState.PENDING,), "hold")
     _move(tx, locked, MessageState.HELD, SET_MESSAGE_STATE, reason)
@@ -177,28 +177,31 @@ def _lock_message(
     *,
     into_lane: bool = False,
 ) -> LockedMessage:
-    """Lock the message's lane; the message must be in one of the allowed states.
+    """Lock the lane of a message that is in one of the allowed states.
 
-    With `into_lane` the message returns to its lane, which must not be archived.
+    With `into_lane` the message will return to its lane, which must not be archived.
     """
-    check_text(message_id, tx.settings.message_bytes, "the message's id")
+    check_text(message_id, tx.settings.message_bytes, "the message id")
     owner = tx.one(SELECT_AGENT, {"message_id": message_id})
     if owner is None:
-        raise UnknownMessage(f"there is no message {message_id!r}")
+        raise UnknownMessage(describe_unknown("message", message_id))
     lane = lock_lane(tx, owner[0])
     status = tx.one(SELECT_STATUS, {"message_id": message_id})
     message = tx.one(SELECT_MESSAGE, {"message_id": message_id})
     if status is None or message is None:
-        raise UnknownMessage(f"message {message_id!r} was removed just now")
+        raise UnknownMessage(f"message {message_id!r} was deleted a moment ago")
     state = MessageState(status[0])
     if state not in allowed:
-        names = ", ".join(sorted(allowed))
+        names = " or ".join(sorted(allowed))
         raise IllegalMove(
-            f"message {message_id} is {state}: you cannot {verb} it",
-            hint=f"That can be done to a message that is {names}.",
+            f"cannot {verb} message {message_id}: it is {state}",
+            hint=f"Only messages that are {names} allow this.",
         )
     if into_lane and lane.state == LaneState.ARCHIVED:
-        raise LaneClosed(f"the lane of {owner[0]} is archived: nothing comes back into it")
+        raise LaneClosed(
+            f"cannot {verb} message {message_id}: @{owner[0]} was removed",
+            hint=f"Run `bullpen agent add {owner[0]}` to create the agent again.",
+        )
     return LockedMessage(message, state, status[1])
 
 
@@ -209,7 +212,7 @@ def _move(
     statement: Statement[None],
     reason: str | None = None,
 ) -> None:
-    """Move a locked message by a statement that takes it to this state."""
+    """Change the state of a locked message with this statement."""
     assert target in MESSAGE_STATES[locked.state].moves_to
     _change(tx, statement, locked, {"target": target.value, "reason": reason, "now": tx.now})
 
@@ -217,7 +220,7 @@ def _move(
 def _change(
     tx: Transaction, statement: Statement[None], locked: LockedMessage, values: dict[str, object]
 ) -> None:
-    """Run a statement on a locked message; maintenance may have archived it meanwhile."""
+    """Run a statement on a locked message, which maintenance may have archived meanwhile."""
     where = {"message": locked.message.id, "source": locked.state.value}
     if tx.change(statement, {**values, **where}) == 0:
         raise UnknownMessage(f"message {locked.message.message_id!r} was archived just now")

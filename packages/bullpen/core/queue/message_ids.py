@@ -1,4 +1,4 @@
-"""MessageIds: the ids of messages that are about to be written."""
+"""MessageIds: allocates the ids of new messages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bullpen.core.states import MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import DeferredRow, Transaction
 
-# An id stays taken after its message went to the archive.
+# The id of an archived message stays in use.
 SELECT_STATE: Statement[tuple[str]] = Statement(
     lambda: live_and_archived(
         MESSAGE_TABLES,
@@ -24,13 +24,13 @@ SELECT_STATE: Statement[tuple[str]] = Statement(
 
 
 def find_message_state(tx: Transaction, message_id: str) -> str | None:
-    """The state of the message of this id, archived ones included; None if there is none."""
+    """The state of the message with this id, archived or not; None if there is none."""
     row = tx.one(SELECT_STATE, {"message_id": message_id})
     return None if row is None else row[0]
 
 
 class ProposedId(NamedTuple):
-    """The id that a message is to have, and the state of a message that has it already."""
+    """A proposed id, and the state of the message that already has it, if any."""
 
     new: NewMessage
     id: str
@@ -38,9 +38,9 @@ class ProposedId(NamedTuple):
 
 
 class MessageIds:
-    """Ids are proposed before the lanes are locked, and allocated after.
+    """Proposes ids before the lanes are locked, and allocates them afterwards.
 
-    On PostgreSQL the question whether an id is free then shares the round trip of the locks.
+    On PostgreSQL the lookup of existing ids then shares the round trip of the locks.
     """
 
     def __init__(self, tx: Transaction) -> None:
@@ -51,7 +51,7 @@ class MessageIds:
         return [self._propose(new, new.message_id or self._make(new)) for new in news]
 
     def allocate(self, proposed: Sequence[ProposedId]) -> list[str]:
-        """The ids, in the same order; a client's own id that is taken is refused as a duplicate."""
+        """The ids in the same order; raises `DuplicateMessage` if a client's own id is in use."""
         ids: dict[str, None] = {}
         for new, id_, taken in proposed:
             row = taken()
@@ -70,7 +70,7 @@ class MessageIds:
         return self._tx.ids.new(_id_prefix(new))
 
     def _make_another(self, new: NewMessage, ids: Collection[str]) -> str:
-        """Make ids until one is free: a made id that is taken is chance, not a duplicate."""
+        """Generate ids until one is free: a collision of a generated id is not a duplicate."""
         while True:
             id_ = self._make(new)
             if id_ not in ids and find_message_state(self._tx, id_) is None:

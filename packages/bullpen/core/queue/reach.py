@@ -1,7 +1,7 @@
-"""The identity of a run, and its reach: what its commands may read, and to whom they may write.
+"""The identity of a run, and its reach: which data its commands may read, and who gets messages.
 
-A run has a token in its environment. It is derived from the token of its claim, so that nothing
-more is stored, and it is valid for as long as the claim is.
+A run has a token in its environment. The token is derived from that of its claim, so that nothing
+else is stored, and it is valid as long as the claim.
 """
 
 from __future__ import annotations
@@ -26,12 +26,11 @@ L = LANES.c
 M = MESSAGES.c
 
 INVALID_TOKEN_HINT = (
-    "A run's token is valid until its run ends. Commands of a person are given outside of runs, "
-    f"without {RUN_VARIABLE}."
+    f"The token is valid until its run ends. If you are a person, unset {RUN_VARIABLE}."
 )
 
 NO_PERSON_CHANNELS = (ROOM, INTERNAL, HEARTBEAT, SCHEDULE)
-"""The channels on which no person writes."""
+"""The channels without people."""
 
 SELECT_RUN: Statement[tuple[str | None, str | None, str]] = Statement(
     lambda: (
@@ -43,13 +42,13 @@ SELECT_RUN: Statement[tuple[str | None, str | None, str]] = Statement(
 
 
 def person_key(table: Table) -> ColumnElement[str]:
-    """Who wrote a message: by the id on the channel or, where there is none, by name."""
+    """The author of a message: by id on the channel or, without an id, by name."""
     columns = table.c
     return func.coalesce(const("#").concat(columns.sender_id), const("@").concat(columns.sender))
 
 
 class Answered(NamedTuple):
-    """A message that a run answers, as far as it decides the run's reach."""
+    """The fields of an answered message that decide the run's reach."""
 
     message_id: str
     conversation_id: str
@@ -60,7 +59,7 @@ class Answered(NamedTuple):
 
     @property
     def scheduled(self) -> bool:
-        """Whether a schedule set it off: then no person asked, though one may be answered."""
+        """Whether a schedule caused it: then no person asked, though one may get the answer."""
         prefix = f"{SCHEDULE}_"
         return self.message_id.startswith(prefix) or (
             self.from_agent is not None and self.conversation_id.startswith(prefix)
@@ -77,7 +76,7 @@ SELECT_ANSWERED: Statement[Answered] = Statement(
 
 
 def by_person(table: Table) -> ColumnElement[bool]:
-    """Whether a person wrote a message: no agent, no schedule and no heartbeat did."""
+    """Whether a person wrote a message, and not an agent, schedule or heartbeat."""
     columns = table.c
     return (
         columns.from_agent.is_(None)
@@ -111,7 +110,7 @@ SELECT_WROTE: tuple[Statement[tuple[int]], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run as its commands see it: its agent, what it answers, and for whom."""
+    """A run as its commands see it: its agent, its messages, and the people who asked."""
 
     agent: str
     reach: Reach
@@ -119,12 +118,12 @@ class Run:
     people: tuple[tuple[str, str], ...]
     """The people who asked: the channel, and `#id` or, without an id, `@name`."""
     recipients: frozenset[tuple[str, str]]
-    """Where its answers go: people as above, also those of schedules, and chats as `/chat`."""
+    """The recipients of its answers: people as above, those of schedules, and chats as `/chat`."""
 
 
 def find_run(tx: Transaction, token: str) -> Run:
-    """The run of this token, which must not have ended."""
-    agent = agent_of(check_text(token, tx.settings.message_bytes, "the run's token"))
+    """The run of this token, which must be in progress."""
+    agent = agent_of(check_text(token, tx.settings.message_bytes, "the run token"))
     row = tx.one(SELECT_RUN, {"agent": agent, "now": tx.now})
     claim = "" if row is None else row[0] or ""
     valid = hmac.compare_digest(run_token(claim).encode(), token.encode())
@@ -142,7 +141,7 @@ def find_run(tx: Transaction, token: str) -> Run:
         agent=agent,
         reach=Reach(row[2]),
         conversations=tuple(dict.fromkeys(each.conversation_id for each in messages)),
-        # What an agent scheduled for a person is not that person's wish to read their history.
+        # A schedule that an agent made for a person does not let the run read the person's history.
         people=tuple(
             dict.fromkeys((each.channel, each.person) for each in of_people if not each.scheduled)
         ),
@@ -151,7 +150,7 @@ def find_run(tx: Transaction, token: str) -> Run:
 
 
 def require_recipient(tx: Transaction, run: Run, channel: str, person: str | None) -> None:
-    """Refuse to write to a person, or in a chat, that never wrote to the run's agent."""
+    """Raise `OutOfReach` if this person or chat never wrote to the run's agent."""
     if run.reach is Reach.ALL:
         return
     settings, address = tx.settings, person or ""
@@ -168,6 +167,6 @@ def require_recipient(tx: Transaction, run: Run, channel: str, person: str | Non
     }
     if not any(tx.one(statement, values) for statement in SELECT_WROTE):
         raise OutOfReach(
-            f"@{run.agent} may not write to {channel}:{address}, who never wrote to it",
-            hint=f"A person can permit it: bullpen agent set {run.agent} --reach all",
+            f"@{run.agent} may not write to {channel}:{address}, who never wrote to @{run.agent}",
+            hint=f"A person can allow this with `bullpen agent set {run.agent} --reach all`.",
         )

@@ -1,6 +1,6 @@
-"""Timers: delays and deadlines that are over, and lanes whose own delay is over.
+"""Timers: delays and deadlines of messages, and delays of lanes.
 
-A claim checks the timers first, by one probe of three small indexes: no loop is needed for them.
+Every claim first checks for due timers with one probe of three small indexes, so no loop is needed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ L = LANES.c
 _WAITING_LANE = LANES.alias("waiting").c
 
 SWEEP_MESSAGES = 500
-"""How many delayed and how many overdue messages one transaction changes."""
+"""The most delayed and the most overdue messages that one transaction changes."""
 
 
 def _delayed() -> tuple[ColumnElement[bool], ...]:
@@ -34,7 +34,7 @@ def _overdue() -> tuple[ColumnElement[bool], ...]:
 
 
 def anything_due() -> ColumnElement[bool]:
-    """Whether a timer is due, as a condition of another statement."""
+    """Whether a timer is due, as a condition in another statement."""
     return or_(
         exists().where(*_delayed(), M.available_at <= bindparam("now")),
         exists().where(*_overdue(), M.deadline <= bindparam("now")),
@@ -90,14 +90,14 @@ SELECT_NEXT_TIMES: Statement[tuple[int | None, int | None]] = Statement(
 
 
 def run_timers(tx: Transaction) -> int:
-    """Run every timer that is due; returns how many messages and lanes changed."""
+    """Run every due timer; returns the number of changed messages and lanes."""
     now = {"now": tx.now}
     overdue = tx.all(SELECT_OVERDUE, now)
     delays_over = tx.all(SELECT_DELAYS_OVER, now)
     lanes_due = [agent for (agent,) in tx.all(SELECT_LANES_DUE, now)]
     changed = 0
     for agent in sorted({*lanes_due, *(agent for _, agent in (*overdue, *delays_over))}):
-        # A claim has locked its lane before: waiting here for another could be a deadlock.
+        # A claim already holds the lock of its lane, so waiting for another could deadlock.
         if tx.one(LOCK_LANE_IF_FREE, {"agent": agent}) is None:
             continue
         expired = sum(_expire_message(tx, each, agent) for each, owner in overdue if owner == agent)
@@ -108,7 +108,7 @@ def run_timers(tx: Transaction) -> int:
 
 
 def next_timer_at(tx: Transaction) -> int | None:
-    """When the next delay or rate limit ends; None if there is none."""
+    """The end of the next delay or rate limit; None if there is none."""
     row = tx.one(SELECT_NEXT_TIMES, {})
     times = [at for at in row or () if at is not None]
     return min(times) if times else None

@@ -1,1 +1,1 @@
-"""Which agent a text is for: tags, prefixes and names. Nothing here touches the store."""
+"""Routing: find the recipients of a text by its tags, prefixes and names, without the store."""

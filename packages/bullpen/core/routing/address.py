@@ -8,20 +8,19 @@ from dataclasses import dataclass, field
 
 from bullpen.core.errors import BadText, UnknownRecipient
 from bullpen.core.routing.tags import (
-    MAX_NAME_CHARS,
     Segment,
     Tag,
     TagKind,
     parse_tags,
     text_outside_tags,
 )
-from bullpen.core.text import nearest
+from bullpen.core.text import describe_unknown, nearest
 
 MAX_RECIPIENTS = 64
-"""How many recipients one message may have."""
+"""The most recipients of one message."""
 
 MAX_LISTED = 10
-"""How many names the error for an unknown one lists."""
+"""The most names in the hint about an unknown one."""
 
 _UNKNOWN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*+(?=[\s:,]|\Z)")
 
@@ -32,7 +31,7 @@ _NAME_END = re.compile(r"\s++|[:,]|\Z")
 
 @dataclass(frozen=True, slots=True)
 class Recipient:
-    """The agent that gets a text, and the team if it gets it as the leader."""
+    """The agent that gets a text, and the team if it gets the text as the leader."""
 
     agent: str
     team: str | None
@@ -40,7 +39,7 @@ class Recipient:
 
 @dataclass(frozen=True, slots=True)
 class AddressBook:
-    """The agents and teams that exist, and whom each of their names addresses."""
+    """All agents and teams, and the recipient of each of their names."""
 
     agents: Mapping[str, str]
     """Display names by id."""
@@ -56,7 +55,7 @@ class AddressBook:
         leaders = {team: Recipient(leader, team) for team, (_, leader) in self.teams.items()}
         recipients: dict[str, Recipient] = {}
         team_ids: dict[str, str] = {}
-        # The first owner of a name keeps it: ids before display names, agents before teams.
+        # Of two equal names the first one counts: ids before display names, agents before teams.
         for agent in self.agents:
             recipients.setdefault(_normalized(agent), agents[agent])
         for team in self.teams:
@@ -81,7 +80,7 @@ class AddressBook:
         return self._team_ids.get(_normalized(name))
 
     def find_prefix(self, text: str) -> tuple[Recipient, int] | None:
-        """The recipient that the first line begins with, by the longest name, and where it ends."""
+        """The recipient with the longest name that begins the first line, and the name's end."""
         longest_match: tuple[Recipient, int] | None = None
         if text[:1].isspace():
             return None
@@ -97,10 +96,10 @@ class AddressBook:
         return longest_match
 
     def listing(self, meant: str) -> str:
-        """The names that can be addressed, in one line; of many those nearest to what was meant."""
+        """All names in one line; of many, those most similar to the given name."""
         kinds = {
-            "agents": self.agents,
-            "teams": {team: name for team, (name, _) in self.teams.items()},
+            "Agents": self.agents,
+            "Teams": {team: name for team, (name, _) in self.teams.items()},
         }
         near = _nearest(meant, [(*each, kind) for kind in kinds for each in kinds[kind].items()])
         lists = (
@@ -110,7 +109,17 @@ class AddressBook:
         )
         rest = len(self.agents) + len(self.teams) - len(near)
         more = f", and {rest} more" if rest else ""
-        return "; ".join(lists) + more or "there are no agents yet"
+        if not near:
+            return "There are no agents yet. Run `bullpen agent add coder` to create one."
+        return ". ".join(lists) + more + "."
+
+    def names(self) -> Iterator[str]:
+        """All ids and display names."""
+        yield from (*self.agents, *self.agents.values(), *self.team_names())
+
+    def team_names(self) -> Iterator[str]:
+        """The ids and display names of the teams."""
+        yield from (*self.teams, *(name for name, _ in self.teams.values()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +133,11 @@ class RoutedText:
 
 
 def route_text(text: str, book: AddressBook, default: str) -> tuple[RoutedText, ...]:
-    """Split a message into parts by recipient; an unknown recipient raises `UnknownRecipient`."""
+    """Split a message into parts by recipient; raises `UnknownRecipient`."""
     prefixed = _route_by_prefix(text, book)
     if prefixed is not None:
         return (prefixed,)
-    # File tags are for agents: in a person's message one is plain text.
+    # File tags are for agents; in a person's message they are plain text.
     segments = [
         each.source if isinstance(each, Tag) and each.kind is TagKind.FILE else each
         for each in parse_tags(text)
@@ -165,7 +174,8 @@ def _route_by_tags(segments: Sequence[Segment], book: AddressBook) -> Iterator[R
     shared = text_outside_tags(segments)
     if sum(len(tag.to) for tag in segments if isinstance(tag, Tag)) > MAX_RECIPIENTS:
         raise BadText(
-            f"the message is for more than {MAX_RECIPIENTS} at once", hint="Send it in parts."
+            f"the message has more than {MAX_RECIPIENTS} recipients",
+            hint="Send it in several messages.",
         )
     for tag in segments:
         if isinstance(tag, str):
@@ -185,25 +195,26 @@ def _route_to(recipient: Recipient, text: str) -> RoutedText:
 def _require_recipient(name: str, book: AddressBook) -> Recipient:
     recipient = book.find(name)
     if recipient is None:
-        shortened = name[:MAX_NAME_CHARS]
-        raise UnknownRecipient(f"there is nobody called @{shortened}", hint=book.listing(name))
+        text = describe_unknown("agent or team", name, book.names())
+        raise UnknownRecipient(text, hint=book.listing(name))
     return recipient
 
 
 def _require_room(name: str, book: AddressBook) -> str:
     team = book.find_team(name)
     if team is None:
-        raise UnknownRecipient(f"there is no room called #{name}", hint=book.listing(name))
+        text = describe_unknown("room", name, book.team_names())
+        raise UnknownRecipient(text, hint=book.listing(name))
     return team
 
 
 def _normalized(name: str) -> str:
-    """The name as it is compared: case and spaces do not matter."""
+    """The name for comparisons, which ignore case and extra spaces."""
     return " ".join(name.casefold().split())
 
 
 def _nearest(meant: str, names: Sequence[tuple[str, str, str]]) -> Sequence[tuple[str, str, str]]:
-    """All of these ids, display names and kinds; of many, those most like what was meant."""
+    """All of these ids, display names and kinds; of many, those most similar to the given name."""
     if len(names) <= MAX_LISTED:
         return names
     owners = {name: each for each in reversed(names) for name in each[1::-1] if name}

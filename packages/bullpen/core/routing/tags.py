@@ -1,7 +1,7 @@
 """Tags in a text: `[@coder: fix it]`, `[#dev: it is fixed]`, `[send_file: report.pdf]`.
 
-Brackets nest, as far as they balance; those in code and those after a backslash do not count.
-A tag whose bracket nothing balances ends at the last `]` before the next tag.
+Balanced brackets nest; brackets in code or after a backslash do not count. A tag with an
+unbalanced bracket ends at the last `]` before the next tag.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 MAX_NAME_CHARS = 64
 
-# No head of a tag has an empty body: what this finds is a tag as soon as it has an end.
+# The body of a tag is never empty, so a match becomes a tag as soon as its end is found.
 _TOKEN = re.compile(
     r"\\. | \]"
     r"| \[ (?: (?: (?P<sigil>[@\#]) (?P<names>[^\[\]:\n`]++) | (?i:send_file) ) : (?!\s*+\]) )?+",
@@ -27,7 +27,7 @@ _BLANK_LINES = re.compile(r"\n{3,}")
 
 
 class TagKind(StrEnum):
-    """What a tag asks for, as it is written."""
+    """The kind of a tag, as it is written."""
 
     AGENT = "@"
     ROOM = "#"
@@ -61,7 +61,7 @@ Span = tuple[int, int]
 
 
 def parse_tags(text: str) -> tuple[Segment, ...]:
-    """Split a text into its tags and the text between them; joined, they are the text again."""
+    """Split a text into its tags and the text between them; joined, they give the text again."""
     openers, closes = _scan(text)
     segments: list[Segment] = []
     at = 0
@@ -84,7 +84,7 @@ def parse_tags(text: str) -> tuple[Segment, ...]:
 
 
 def text_outside_tags(segments: Iterable[Segment]) -> str:
-    """The text outside the tags, without the empty lines that they leave."""
+    """The text outside the tags, without the empty lines that the tags leave."""
     text = "".join(each for each in segments if isinstance(each, str))
     parts: list[str] = []
     at = 0
@@ -95,7 +95,7 @@ def text_outside_tags(segments: Iterable[Segment]) -> str:
 
 
 def render_tags(segments: Iterable[Segment], speaker: str) -> str:
-    """The text for people, in which tags are shown as speech; file tags are left out."""
+    """The text for people: tags are shown as `@a → @b: text`, file tags are left out."""
     runs: list[list[str]] = [[]]
     for each in segments:
         if isinstance(each, str):
@@ -125,7 +125,7 @@ def _scan(text: str) -> tuple[list[_Opener], dict[int, int]]:
 
 
 def _tokens(text: str) -> Iterator[re.Match[str]]:
-    """The brackets, heads and escapes that do not stand in code."""
+    """The brackets, heads and escapes outside of code."""
     at = 0
     for start, end in code_spans(text):
         yield from _TOKEN.finditer(text, at, start)
@@ -147,10 +147,10 @@ def _opener(token: re.Match[str]) -> _Opener | None:
 
 
 def _limits(openers: Sequence[_Opener], closes: Mapping[int, int], size: int) -> list[int]:
-    """The end of each head's tag at the latest, if nothing closes it: the next head outside it.
+    """The latest end of each head's tag if it is not closed: the next head outside of it.
 
-    A bracket that opens before an unclosed head is unclosed too. So a later head is inside the
-    unclosed one only if a pair of brackets inside it encloses that later head.
+    A bracket that opens before an unclosed head is unclosed too. A later head is therefore inside
+    the unclosed one only if a pair of brackets inside it encloses that later head.
     """
     limits: list[int] = []
     limit = size
@@ -166,7 +166,7 @@ def _limits(openers: Sequence[_Opener], closes: Mapping[int, int], size: int) ->
 
 
 def _join_without_gaps(runs: Iterable[str]) -> str:
-    """The runs, with a file dropped between each two, without the room that it leaves."""
+    """The texts around left out file tags, joined without the space that the tags leave."""
     kept: list[str] = []
     spaces: list[str] = []
     for run in runs:
@@ -179,19 +179,19 @@ def _join_without_gaps(runs: Iterable[str]) -> str:
 
 
 def _remaining_space(spaces: Sequence[str], *, edge: bool) -> str:
-    """What stays of the spaces around what was dropped: the widest, at most an empty line."""
+    """The space that remains around a left out tag: the widest one, at most an empty line."""
     if len(spaces) == 1:
         return spaces[0]
     if edge or not any(spaces):
         return ""
     lines = min(2, max(space.count("\n") for space in spaces))
-    # What was indented after the dropped stays indented.
+    # Keep the indentation after the tag.
     _, newline, indent = spaces[-1].rpartition("\n")
     return "\n" * lines + (indent if newline else "") if lines else " "
 
 
-# A paragraph ends at blank lines or at a fence. What follows ``` on its line has no backtick in it:
-# else it would be inline code.
+# A paragraph ends at blank lines or at a fence. The rest of a line with ``` has no backtick,
+# otherwise it would be inline code.
 _BREAK = re.compile(
     r"^(?:(?:[ \t\r]*+\n)++| {0,3}(?P<fence>`{3,}+(?=[^`\n]*+$)|~{3,}+))", re.MULTILINE
 )
@@ -204,7 +204,7 @@ _ESCAPE_OR_BACKTICKS = re.compile(r"\\.|`++", re.DOTALL)
 
 
 def code_spans(text: str) -> tuple[Span, ...]:
-    """The spans that are code, with their backticks and fences, in order and without overlap."""
+    """The spans of code with their backticks and fences, in order and without overlap."""
     return tuple(_code_spans(text))
 
 
