@@ -95,7 +95,7 @@ def test_a_run_writes_only_to_people_who_wrote_to_its_agent(office: Bullpen) -> 
         assert "--reach all" in error
     for words in ((*later[:5], "--to"), ("schedule", "set", own, "--to")):
         assert "never wrote to @" in refused(office(*words, "telegram:999", **run))
-    assert "not for whom" in refused(office("schedule", "set", made, "--text", "x", **run))
+    assert "not for the person whom" in refused(office("schedule", "set", made, "--text", "x", **run))
     assert office.ok("queue", "status", "--json").json["outgoing"] == 2 + 3
 
 
@@ -129,7 +129,7 @@ def test_a_run_sees_and_changes_only_schedules_of_whom_it_answers(office: Bullpe
     assert office.ok("schedule", "list", "--json", **run).json == []
     for words in (("show",), ("set", "--text", "x"), ("pause",), ("resume",), ("remove", "--yes")):
         error = refused(office("schedule", words[0], made, *words[1:], **run))
-        assert "not for whom @coder answers now" in error
+        assert "not for the person whom @coder answers now" in error
     office.ok("agent", "set", "coder", "--reach", "people")
     assert "Bob's errand" in office.ok("schedule", "show", made, **run).out
 
