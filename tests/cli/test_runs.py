@@ -95,7 +95,9 @@ def test_a_run_writes_only_to_people_who_wrote_to_its_agent(office: Bullpen) -> 
         assert "--reach all" in error
     for words in ((*later[:5], "--to"), ("schedule", "set", own, "--to")):
         assert "never wrote to @" in refused(office(*words, "telegram:999", **run))
-    assert "not for the person whom" in refused(office("schedule", "set", made, "--text", "x", **run))
+    assert "not for the person whom" in refused(
+        office("schedule", "set", made, "--text", "x", **run)
+    )
     assert office.ok("queue", "status", "--json").json["outgoing"] == 2 + 3
 
 
