@@ -389,7 +389,7 @@ def test_ten_thousand_wrong_tokens_do_not_slow_the_right_one(stores: Stores) -> 
         assert statuses.count(401) <= 10 * most
         assert after <= max(3 * quiet, 0.05), (quiet, busy, after)
         assert busy <= 0.5, (quiet, busy, after)
-        lines = served.log.read_text().count("too many wrong tokens come from")
+        lines = served.log.read_text().count("too many wrong tokens from")
         assert 1 <= lines <= most
 
 

@@ -70,7 +70,7 @@ def test_the_api_and_the_commands_work_and_the_line_is_named(empty: Bullpen) -> 
 def test_an_unknown_name_stops_nothing_and_is_told(empty: Bullpen) -> None:
     started = started_with(empty, b"colour = 'blue'\nmax_cots = 5\n")
     assert started.status == 0
-    assert "settings.toml line 1: there is no setting colour" in started.err
+    assert "settings.toml line 1: setting 'colour' does not exist" in started.err
     assert "Did you mean 'max_cost'?" in started.err
     assert set(states(empty).values()) == {"RUNNING"}
     assert "colour" not in empty.ok("agent", "list").err

@@ -61,7 +61,7 @@ def test_what_stands_in_a_table_is_no_setting_in_a_bad_file_either(tmp_path: Pat
 def test_a_name_that_no_setting_has_is_a_warning_with_the_nearest(tmp_path: Path) -> None:
     _, problems = _load(tmp_path, b'leese_seconds = 5\nzzzzzz = 1\n"\\u001b[2J" = 1\n')
     assert [(each.line, each.warning) for each in problems] == [(None, True), (1, True), (2, True)]
-    assert "lease_seconds" in problems[1].hint
+    assert "lease_seconds" in problems[1].text
     assert not any("\x1b" in str(each) for each in problems)
 
 

@@ -24,10 +24,10 @@ log = logging.getLogger("bullpen.api.request")
 
 
 class StrictJson(DefaultJSONProvider):
-    """Reads every request's body; what is malformed or out of bounds is told to the client."""
+    """Reads the bodies of requests; invalid JSON is reported to the client."""
 
     def loads(self, s: str | bytes, **_: Any) -> Any:  # noqa: ANN401 - as Flask declares it
-        """The value of this JSON."""
+        """Return the value of this JSON."""
         try:
             text = s if isinstance(s, str) else s.decode(json.detect_encoding(s))
         except UnicodeDecodeError:
@@ -39,7 +39,7 @@ class StrictJson(DefaultJSONProvider):
 
 
 def create_app(shared: Api) -> OpenAPI:
-    """The application over this store."""
+    """Create the application."""
     app = DescribedApp(
         "bullpen", validation_error_callback=validation_error_response, static_folder=None
     )

@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 COOKIE = "bullpen"
 SECURE_COOKIE = "__Host-bullpen"
-"""Sent over TLS only, and to no other host name; browsers hold to that for names like this."""
+"""Browsers send a cookie with this prefix only over TLS, and only to the host that set it."""
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 PUBLIC_ENDPOINTS = frozenset(
@@ -39,10 +39,10 @@ PUBLIC_ENDPOINTS = frozenset(
 """Endpoints without authentication: health checks and login."""
 
 DOCS_BLUEPRINTS = frozenset({"openapi", "swagger"})
-"""The API's description and the page to try it; neither has data of this home."""
+"""The OpenAPI document and its page; neither has data of this home."""
 
 POLICY = "default-src 'none'; frame-ancestors 'none'"
-"""For answers that are not a page."""
+"""For responses that are not pages."""
 
 PAGE_POLICY = (
     "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; "
@@ -62,11 +62,11 @@ def install(app: Flask) -> None:
 
 
 def check_request() -> Response | None:
-    """Raise if the request may not pass; a preflight request is answered here.
+    """Raise an error if the request is not allowed; answer a preflight request.
 
-    First its Host: a foreign name means that a page rebound its own name to this machine. Then its
-    Origin, then its token. A body must be declared as JSON or as a form of files: no page can send
-    either to another site without a preflight request.
+    The Host is checked first, because with an unknown name a page may have rebound its own name to
+    this machine; then the Origin, then the token. A body must be declared as JSON or as a form of
+    files, because pages cannot send these to another site without a preflight request.
     """
     request_id = request.headers.get("X-Request-Id", "")
     g.request_id = request_id if _REQUEST_ID.fullmatch(request_id) else secrets.token_hex(8)
@@ -92,7 +92,7 @@ def _check_host(incoming: Request) -> None:
 
 @cache
 def _split(names: str) -> frozenset[str]:
-    """The names in a comma-separated setting, in lower case."""
+    """Return the names in a comma-separated setting, in lower case."""
     return frozenset(each.strip().lower() for each in names.split(",")) - {""}
 
 
@@ -112,9 +112,9 @@ def _browser_name() -> str | None:
 
 
 def cookie_name() -> str | None:
-    """The cookie of a login under the name that is asked; None where there may be no login.
+    """Return the name of the login cookie for the request's host name; None if it allows no login.
 
-    That is on loopback addresses: servers on every other port would get the cookie.
+    Loopback addresses allow none, because servers on every other port would get the cookie.
     """
     name, settings = _name(request.host), api().settings
     if name == _public_name(settings):
@@ -123,19 +123,19 @@ def cookie_name() -> str | None:
 
 
 def _check_page(incoming: Request) -> None:
-    """A browser tells which page sends a request, and a page cannot forge that."""
+    """Check the page that a browser reports for the request, which a page cannot forge."""
     origin = incoming.headers.get("Origin")
     if origin is not None:
         settings = api().settings
         own = (f"{incoming.scheme}://{incoming.host}", settings.public_url)
         if origin not in own and origin not in _split(settings.api_origins):
-            raise ForeignPage(f"a page of {origin[:100]!r} may not ask this API")
+            raise ForeignPage(f"a page of {origin[:100]!r} may not use this API")
     elif incoming.headers.get("Sec-Fetch-Site") in ("cross-site", "same-site"):
         navigates = (
             incoming.headers.get("Sec-Fetch-Mode") == "navigate" and incoming.method == "GET"
         )
         if not navigates:
-            raise ForeignPage("a page of another site may not ask this API")
+            raise ForeignPage("a page of another site may not use this API")
 
 
 def _check_body(incoming: Request) -> None:
@@ -144,18 +144,21 @@ def _check_body(incoming: Request) -> None:
     if incoming.endpoint == "files.upload":
         incoming.max_content_length = api().settings.upload_bytes
         if incoming.mimetype != "multipart/form-data":
-            raise NotJson("a file is uploaded as multipart/form-data")
+            raise NotJson(
+                "the body is not declared as multipart/form-data",
+                hint="Upload a file with `Content-Type: multipart/form-data`.",
+            )
     elif incoming.method in ("POST", "PUT", "PATCH", "DELETE"):
         if not incoming.is_json:
             raise NotJson("the body is not declared as JSON")
-        # A chunked body is cut at the limit, and would look like bad JSON.
+        # A chunked body is cut at the limit, and would look like invalid JSON.
         if len(incoming.get_data()) >= api().settings.body_bytes:
-            raise BodyTooLarge("the request is longer than may be")
+            raise BodyTooLarge("the request body is too large")
         incoming.get_json()
 
 
 def _authenticate(incoming: Request) -> Key:
-    """The key of this request. A valid one is never refused because of others' failures."""
+    """Return the key of this request. Failures of others never lead to a refusal."""
     secret = _secret(incoming)
     now = api().store.clock.now()
     if secret is None:
@@ -170,13 +173,13 @@ def _authenticate(incoming: Request) -> Key:
 def count_failure() -> None:
     """Count a wrong secret; after many from one address in a minute, answer 429 instead of 401.
 
-    Valid secrets are accepted all the same: others' mistakes lock nobody out.
+    Valid secrets are always accepted, so that others' failures lock no client out.
     """
     address, now = request.remote_addr or "", api().store.clock.now()
     if api().failures.too_many(address, now):
-        raise TooManyFailures("too many wrong tokens came from this address")
+        raise TooManyFailures("too many wrong tokens from this address")
     if api().failures.add(address, now):
-        log.warning("too many wrong tokens come from %s", address)
+        log.warning("too many wrong tokens from %s", address)
 
 
 def _secret(incoming: Request) -> str | None:
@@ -194,7 +197,7 @@ def _find_owner(secret: str) -> Key | None:
     try:
         return api().owner.find(secret)
     except (OSError, UnsafeSecret) as error:
-        log.error("the owner's token cannot be used: %s", error)
+        log.error("cannot use the owner's token: %s", error)
         return None
 
 
@@ -209,7 +212,7 @@ def _find_key(secret: str, now: int) -> Key | None:
 
 
 def refuse(error: AccessError) -> None:
-    """Record in the audit log that a known caller was refused."""
+    """Record the refusal of a known caller in the audit log."""
     with api().store.write(durable=False) as tx:
         record_audit(tx, caller(), outcome=error.code, **audit_fields())
 

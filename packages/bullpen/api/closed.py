@@ -1,7 +1,7 @@
-"""The API while settings.toml names no valid database: it answers 503 and waits.
+"""The API while settings.toml has no valid database: it answers 503 and waits.
 
-To guess another database would be worse than none. When the file is corrected the process ends,
-and its supervisor starts it again, open.
+The default database would be the wrong one. When the file is fixed, the process ends, and its
+supervisor starts it again with the database.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ ALIVE = "/healthz"
 
 # The file's contents are not shown: no caller is authenticated here.
 UNAVAILABLE = BadSetting(
-    "settings.toml does not say which database is meant, so nothing is served",
-    hint="`bullpen config check` names the line; the API goes on by itself when it is corrected.",
+    "settings.toml has no valid database_url, so the API serves no requests",
+    hint="`bullpen config check` shows the line. The API resumes when the file is fixed.",
 )
 
 
 class UnavailableHandler(BaseHTTPRequestHandler):
-    """Answers every request alike."""
+    """Gives every request the same response."""
 
     def answer(self) -> None:
         """Answer the liveness check, and everything else with the error."""
@@ -49,7 +49,7 @@ class UnavailableHandler(BaseHTTPRequestHandler):
     do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = answer  # noqa: N815 - its names
 
     def log_message(self, format: str, *args: object) -> None:
-        """Log nothing: each answer is the same."""
+        """Log nothing, because all responses are the same."""
 
 
 def run(settings: Settings) -> None:
@@ -63,7 +63,7 @@ def run(settings: Settings) -> None:
     while not ending.wait(POLL_SECONDS):
         loaded, _ = load_lenient(os.environ)
         if has_valid_database_url(loaded):
-            log.info("the database is known now: the API begins anew")
+            log.info("database_url is valid now: restarting the API")
             break
     server.shutdown()
     server.server_close()

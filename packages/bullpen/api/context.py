@@ -1,4 +1,4 @@
-"""What a request has at hand: the store, the caller, and audited transactions."""
+"""The context of a request: the store, the caller, and audited transactions."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ from bullpen.ops.services.supervisor import Supervisor
 EXTENSION = "bullpen"
 
 MAX_FAILURES_PER_MINUTE = 10
-"""Wrong tokens of one address that are checked in a minute; more are refused."""
+"""Wrong tokens from one address within a minute that get 401; further ones get 429."""
 
 MAX_ADDRESSES = 1024
 
 
 class Failures:
-    """Failed attempts of each address in the last minute, for the latest addresses."""
+    """Counts the failed attempts of the latest addresses within the last minute."""
 
     def __init__(self) -> None:
         self._counts: OrderedDict[str, tuple[int, int]] = OrderedDict()
         self._lock = threading.Lock()
 
     def too_many(self, address: str, now: int) -> bool:
-        """Whether this address has failed so often that its next wrong token is refused."""
+        """Whether this address has reached the limit."""
         since, count = self._counts.get(address, (now, 0))
         return now - since < MINUTE and count >= MAX_FAILURES_PER_MINUTE
 
     def add(self, address: str, now: int) -> bool:
-        """Count one more; true if it is the one that reaches the limit."""
+        """Count a failed attempt; true if it reaches the limit."""
         with self._lock:
             since, count = self._counts.pop(address, (now, 0))
             if now - since >= MINUTE:
@@ -60,7 +60,7 @@ class Failures:
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """What all requests of this process share."""
+    """The objects that all requests of this process share."""
 
     store: Store
     hub: Hub
@@ -79,7 +79,7 @@ class Api:
 
 
 def api() -> Api:
-    """What all requests of this process share."""
+    """Return the objects that all requests of this process share."""
     shared = current_app.extensions[EXTENSION]
     assert isinstance(shared, Api)
     return shared
@@ -101,13 +101,13 @@ def require_valid(tx: Transaction) -> None:
 def require_scope(scope: Scope) -> None:
     """Refuse a caller without this scope."""
     if not caller().has_scope(scope):
-        raise ScopeTooSmall(f"the key {caller().name!r} has not the scope {scope.value}")
+        raise ScopeTooSmall(f"key {caller().name!r} does not have the scope {scope.value}")
 
 
 class ChangedBy(Enum):
-    """Who changes a field of a request's body, besides what the scope of its route says.
+    """Who may change a field of a request's body, in addition to the scope of the route.
 
-    A field that may open the machine is marked with it: `field: Annotated[Type, ChangedBy.…]`.
+    It marks fields that could give access to the machine: `field: Annotated[Type, ChangedBy.…]`.
     """
 
     ALL_AGENTS = auto()
@@ -121,10 +121,10 @@ def require_changes(body: type[BaseModel], changed: Collection[str]) -> None:
     for name in changed:
         marks = body.model_fields[name].metadata
         if ChangedBy.MACHINE in marks:
-            raise MachineOnly(f"{name} is not changed over the API")
+            raise MachineOnly(f"{name} cannot be changed over the API")
         if ChangedBy.ALL_AGENTS in marks and not caller().can_reach(None):
             raise OutOfReach(
-                f"the key {caller().name!r} does not change {name}",
+                f"key {caller().name!r} may not change {name}",
                 hint="Use a key that reaches all agents.",
             )
 
@@ -137,12 +137,13 @@ def require_reach(agent: str | None) -> None:
 def check_reach(key: Key, agent: str | None) -> None:
     """Refuse a key that is for other agents."""
     if not key.can_reach(agent):
-        raise OutOfReach(f"the key {key.name!r} does not reach this")
+        target = "all agents" if agent is None else f"agent {agent!r}"
+        raise OutOfReach(f"key {key.name!r} does not reach {target}")
 
 
 @contextmanager
 def read() -> Iterator[Transaction]:
-    """A transaction that only reads; the bytes of its pages are bounded."""
+    """Begin a read-only transaction with a limit on the size of its pages."""
     with api().store.read() as tx:
         tx.page_bytes = tx.settings.page_bytes
         yield tx
@@ -150,9 +151,9 @@ def read() -> Iterator[Transaction]:
 
 @contextmanager
 def write(*, durable: bool = True) -> Iterator[Transaction]:
-    """A transaction that writes; of an audited route, with its line in the audit log.
+    """Begin a write transaction; for an audited route, it also adds an entry to the audit log.
 
-    What such a route does, a key that was revoked since its request began does no more.
+    An audited route refuses a key that was revoked after the request began.
     """
     with api().store.write(durable=durable) as tx:
         if g.get("audited"):
@@ -163,7 +164,7 @@ def write(*, durable: bool = True) -> Iterator[Transaction]:
 
 
 def audit_fields() -> dict[str, str]:
-    """What this request does, for the audit log."""
+    """Return the fields of this request for the audit log."""
     return {
         "action": str(request.endpoint).replace(".", " "),
         "target": request.path[:500],

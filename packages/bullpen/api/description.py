@@ -18,20 +18,20 @@ SECURITY: SecuritySchemesDict = {
     "token": {
         "type": "http",
         "scheme": "bearer",
-        "description": "The owner's token (the file `token` of the home), or a key.",
+        "description": "The owner's token (the file `token` in the home), or an API key.",
     },
     "cookie": {"type": "apiKey", "in": "cookie", "name": COOKIE},
 }
 
-DESCRIPTION = """The API of Bullpen: messages in, answers out, live events, and outside workers.
+DESCRIPTION = """The API of Bullpen: messages, responses, live events, agents and external workers.
 
-Times are integer milliseconds since 1970, UTC. Lists take `limit` and `since_id`; where there is
-more, the header `X-Next-Cursor` has what to give as `since_id` for the next page.
+Times are integer milliseconds since 1970, UTC. Lists take `limit` and `since_id`. If there are more
+rows, the header `X-Next-Cursor` has the `since_id` of the next page.
 """
 
 
 class DescribedApp(OpenAPI):
-    """An application that serves the OpenAPI document of all routes, and the pages to try it."""
+    """An application that serves the OpenAPI document of all routes and its page."""
 
     @property
     def api_doc(self) -> dict[str, Any]:

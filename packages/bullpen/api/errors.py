@@ -1,11 +1,11 @@
-"""Errors as the API answers them, all in one shape."""
+"""Errors of the API, all in the same form."""
 
 from __future__ import annotations
 
 import json
 import logging
 
-from flask import Flask, Response, g
+from flask import Flask, Response, g, request
 from pydantic import BaseModel, Field, ValidationError
 from werkzeug.exceptions import ClientDisconnected, HTTPException
 
@@ -23,32 +23,34 @@ log = logging.getLogger(__name__)
 RETRY_SECONDS = {429: "60", 503: "1"}
 
 MAX_LISTED_ERRORS = 5
-"""How many validation errors of one request are listed."""
+"""The maximum number of validation errors in one response."""
+
+
+ROUTES_HINT = "`/openapi/swagger` lists all routes."
+MAX_QUOTED_PATH = 100
 
 
 class ErrorAnswer(BaseModel):
-    """Every answer that is not a success."""
+    """An error."""
 
-    error: str
-    """What happened, in words; clients of TinyAGI show it."""
-    code: str
-    hint: str
-    """What can be done."""
-    message_id: str | None = Field(None, alias="messageId")
-    """Of a duplicate: the id that was taken."""
-    status: str | None = None
-    """Of a duplicate: the state of the first one."""
+    error: str = Field(description="The text; TinyAGI's clients show it.")
+    code: str = Field(description="A stable code for programs.")
+    hint: str = Field(description="What to do about it.")
+    message_id: str | None = Field(
+        None, alias="messageId", description="For a duplicate: the id of the first message."
+    )
+    status: str | None = Field(None, description="For a duplicate: the state of the first message.")
 
 
 def install(app: Flask) -> None:
-    """Answer every error in the one shape."""
+    """Answer every error in the same form."""
     app.register_error_handler(BullpenError, error_response)
     app.register_error_handler(HTTPException, _of_http)
     app.register_error_handler(Exception, _of_unexpected)
 
 
 def error_response(error: BullpenError) -> Response:
-    """This error, as an answer."""
+    """Return this error as a response."""
     status = error.http_status
     response = Response(error_json(error), status, mimetype="application/json")
     if status in RETRY_SECONDS:
@@ -59,16 +61,16 @@ def error_response(error: BullpenError) -> Response:
 
 
 def error_json(error: BullpenError) -> str:
-    """The body of an error's answer."""
+    """Return the body of an error's response."""
     answer = ErrorAnswer(error=str(error), code=error.code, hint=error.hint)
     if isinstance(error, DuplicateMessage):
         answer.message_id, answer.status = error.message_id, error.status
-    # json, unlike pydantic, can write a lone surrogate that came with the request.
+    # json, unlike pydantic, can write a lone surrogate from the request.
     return json.dumps(answer.model_dump(by_alias=True, exclude_none=True))
 
 
 def validation_error_response(error: ValidationError) -> Response:
-    """The errors that pydantic found, each with its field."""
+    """Return pydantic's errors, each with its field."""
     errors = error.errors(include_url=False, include_context=False, include_input=False)
     problems = [
         f"{'.'.join(str(part) for part in each['loc']) or 'body'}: {each['msg']}"
@@ -81,14 +83,21 @@ def _of_http(error: HTTPException) -> Response:
     """Flask's own errors: unknown route, wrong method, malformed body."""
     text = error.description or error.name
     if isinstance(error, ClientDisconnected):
-        text = "the body ended early, or is not framed as HTTP says"
+        text = "the body ended early, or is malformed"
     if error.code == 413:
-        return error_response(BodyTooLarge("the request is longer than may be"))
+        return error_response(BodyTooLarge("the request body is too large"))
     if error.code == 415:
         return error_response(NotJson("the body is not declared as JSON"))
     if error.code == 400:
         return error_response(BadRequest(text))
-    response = error_response(NotFound(text) if error.code == 404 else BadRequest(text))
+    if error.code == 404:
+        text = f"route {request.path[:MAX_QUOTED_PATH]!a} does not exist"
+        return error_response(NotFound(text, hint=ROUTES_HINT))
+    if error.code == 405:
+        text = f"{request.method} is not supported on {request.path[:MAX_QUOTED_PATH]!a}"
+        response = error_response(BadRequest(text, hint=ROUTES_HINT))
+    else:
+        response = error_response(BadRequest(text))
     response.status_code = error.code or 500
     if error.code == 405:
         allowed = error.get_response().headers.get("Allow")
@@ -99,5 +108,10 @@ def _of_http(error: HTTPException) -> Response:
 
 def _of_unexpected(error: Exception) -> Response:
     log.error("a request failed", exc_info=error)
-    failed = BullpenError("something in Bullpen failed", hint=f"The log has it as {g.request_id}.")
-    return error_response(failed)
+    return error_response(internal_error())
+
+
+def internal_error() -> BullpenError:
+    """The error of a failure in Bullpen itself, whose details are only in the log."""
+    hint = f"The log of the API has the details with the request id {g.request_id}."
+    return BullpenError("internal error", hint=hint)

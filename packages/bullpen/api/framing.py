@@ -1,7 +1,7 @@
-"""Where a request begins and ends: its head and body, read as strictly as RFC 9112 allows.
+"""The boundaries of a request: its head and body, parsed as strictly as RFC 9112 allows.
 
-A proxy in front that reads a request in another way than this server would let one person's bytes
-become another person's request. So what can be read in two ways is refused.
+If a proxy and this server parsed a request differently, the bytes of one person could become the
+request of another. So an ambiguous request is refused.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from bullpen.core.errors import BadRequest
 MAX_REQUEST_LINE = 8190
 MAX_HEAD_BYTES = 32 << 10
 MAX_CHUNK_LINE = 1024
-"""The longest line of a chunk's size, with its extensions."""
+"""The longest line with a chunk's size and extensions."""
 
 MAX_TRAILER_BYTES = 8 << 10
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -35,38 +35,38 @@ _TRAILER = re.compile(_FIELD)
 
 @dataclass(slots=True)
 class Head:
-    """The head of a request, and what it says of the body."""
+    """The head of a request, and the framing of its body."""
 
     text: bytes
-    """All of it, with the blank line at the end."""
+    """The whole head with the blank line at the end."""
     length: int | None
-    """The length of the body; None if it comes in chunks."""
+    """The length of the body; None if it is chunked."""
     waits: bool
-    """The client sends the body once it is told to go on."""
+    """Whether the client waits for `100 Continue` before it sends the body."""
 
 
 def take_head(received: bytearray) -> Head | None:
-    """Take the head off what was received; None if it is still to come."""
+    """Take the head from the received bytes; None if it is incomplete."""
     end = received.find(b"\r\n\r\n", 0, MAX_HEAD_BYTES)
     if end < 0:
         line = received.find(b"\r\n", 0, MAX_REQUEST_LINE + 2)
         if line < 0 and len(received) > MAX_REQUEST_LINE + 2:
             raise BadRequest("the request line is too long")
         if len(received) >= MAX_HEAD_BYTES:
-            raise BadRequest("the head of the request is too long")
+            raise BadRequest("the request headers are too long")
         return None
     text = bytes(received[: end + 4])
     if text.find(b"\r\n") > MAX_REQUEST_LINE:
         raise BadRequest("the request line is too long")
     found = _HEAD.fullmatch(text)
     if found is None:
-        raise BadRequest("the head of the request is malformed")
+        raise BadRequest("malformed request line or headers")
     del received[: end + 4]
     return _read_framing(text, later=found[1] == b"1")
 
 
 def _read_framing(text: bytes, *, later: bool) -> Head:
-    """What the fields say of the body; `later` than HTTP/1.0."""
+    """Return the framing of the body; `later` means later than HTTP/1.0."""
     lengths, codings, hosts, waits = [], [], 0, False
     for name, value in _FRAMING.findall(text):
         match name.lower():
@@ -79,32 +79,32 @@ def _read_framing(text: bytes, *, later: bool) -> Head:
             case _:
                 waits = later and value.strip(b"\t ").lower() == b"100-continue"
     if hosts > 1 or (later and not hosts):
-        raise BadRequest("a request names its Host once")
+        raise BadRequest("the request must have exactly one Host header")
     if codings:
         if not later or lengths or [each.lower() for each in codings] != [b"chunked"]:
-            raise BadRequest("the Transfer-Encoding is malformed, or not alone")
+            raise BadRequest("malformed Transfer-Encoding, or Content-Length beside it")
         return Head(text, None, waits)
     if not lengths:
         return Head(text, 0, False)
     if len(lengths) > 1 or not _LENGTH.fullmatch(lengths[0]):
-        raise BadRequest("the Content-Length is malformed, or there is more than one")
+        raise BadRequest("malformed Content-Length, or more than one")
     return Head(text, int(lengths[0]), waits)
 
 
 class Body:
-    """Takes a body off what is received, piece by piece."""
+    """Takes a body from the received bytes, piece by piece."""
 
     def __init__(self, length: int | None) -> None:
         self._chunked = length is None
         self.left = length or 0
-        """How much is left of the body, or of the chunk."""
+        """The remaining bytes of the body, or of the chunk."""
         self._in_chunk = False
         self._in_trailers = False
         self._trailers = 0
         self.done = length == 0
 
     def take(self, received: bytearray, limit: int) -> bytes:
-        """Take the next bytes of the body, as many as there are, up to a limit."""
+        """Take the next available bytes of the body, up to a limit."""
         if not self._chunked:
             return self._take_some(received, limit)
         parts: list[bytes] = []
@@ -125,7 +125,7 @@ class Body:
         return part
 
     def _reach_data(self, received: bytearray) -> bool:
-        """Get past what stands between chunks; whether the next byte is one of the body."""
+        """Skip the framing between chunks; return whether the next byte belongs to the body."""
         while not self.left and not self.done:
             if self._in_trailers:
                 if not self._skip_trailer(received):
@@ -134,7 +134,7 @@ class Body:
                 if len(received) < 2:
                     return False
                 if received[:2] != b"\r\n":
-                    raise BadRequest("a chunk of the body does not end where it says")
+                    raise BadRequest("a chunk of the body does not match its size")
                 del received[:2]
                 self._in_chunk = False
             elif not self._read_size(received):
@@ -147,7 +147,7 @@ class Body:
             return False
         found = _CHUNK.fullmatch(line)
         if found is None:
-            raise BadRequest("the size of a chunk of the body is malformed")
+            raise BadRequest("malformed size of a chunk of the body")
         self.left = int(found[1], 16)
         self._in_chunk = self.left > 0
         self._in_trailers = not self.left
@@ -160,13 +160,13 @@ class Body:
         if not line:
             self.done = True
         elif not _TRAILER.fullmatch(line + b"\r\n"):
-            raise BadRequest("a trailer of the body is malformed")
+            raise BadRequest("malformed trailer of the body")
         self._trailers += len(line) + 2
         return True
 
 
 def _take_line(received: bytearray, limit: int) -> bytes | None:
-    """Take a line off what was received, without its end; None if it is still to come."""
+    """Take a line from the received bytes, without its end; None if it is incomplete."""
     end = received.find(b"\r\n", 0, max(0, limit))
     if end < 0:
         if len(received) >= limit:

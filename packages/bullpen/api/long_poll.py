@@ -1,4 +1,4 @@
-"""Long polls: a request that waits until there is work, its time is over or its client is gone."""
+"""Long polls: requests that wait for work until a timeout, or until the client disconnects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ENDED = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR
 
 
 def client_gone() -> bool:
-    """Whether the client has disconnected: an answer to it would be lost."""
+    """Whether the client has disconnected, so that a response would be lost."""
     connection = request.environ.get("gunicorn.socket")
     if not isinstance(connection, socket.socket):
         return False
@@ -26,7 +26,7 @@ def client_gone() -> bool:
     try:
         poll.register(connection, _ENDED)
     except (OSError, ValueError):
-        return True  # this side has closed it already
+        return True  # this side has closed it
     return bool(poll.poll(0))
 
 
@@ -39,20 +39,20 @@ POLL_SECONDS = 1.0
 class LongPoll:
     """Wakes waiting requests; none misses a notification between its check and its wait.
 
-    If all places are taken, the key with the most gives up its oldest one, which is answered with
-    nothing. So one key's requests never keep another's out.
+    If all places are taken, the oldest wait of the key with the most waits ends without a result.
+    So the requests of one key never block those of another.
     """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._places: dict[str, deque[_Place]] = {}
-        """The places that are taken, by key, the oldest first."""
+        """The taken places by key, oldest first."""
         self._notifications = 0
         self._closed = False
         self._condition = threading.Condition()
 
     def notify(self) -> None:
-        """Let every waiting request check again."""
+        """Wake every waiting request to check again."""
         with self._condition:
             self._notifications += 1
             self._condition.notify_all()
@@ -66,7 +66,7 @@ class LongPoll:
     def wait_for(
         self, check: Callable[[], Result | None], seconds: float, key: str
     ) -> Result | None:
-        """The first result of `check`, at once or within this time, for the key of this id."""
+        """Return the first result of `check` within this time; `key` is the id of the caller's."""
         deadline = time.monotonic() + seconds
         notifications = self._notifications
         result = check()
@@ -93,7 +93,7 @@ class LongPoll:
             if sum(map(len, self._places.values())) >= self._limit:
                 most = max(self._places.values(), key=len)
                 if len(most) <= len(self._places.get(key, ())) + 1:
-                    raise Overloaded(f"{self._limit} requests wait already")
+                    raise Overloaded(f"{self._limit} requests are waiting already")
                 oldest = most[0]
                 oldest.given_up = True
                 self._leave(oldest)

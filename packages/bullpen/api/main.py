@@ -1,4 +1,4 @@
-"""The API's process: what runs beside its requests, from the first to the last."""
+"""The API's process: the objects and threads that its requests share."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from bullpen.ops.services.supervisor import Supervisor
 KIND = "api"
 
 LARGE_BYTES = 1 << 18
-"""A block of memory of this size or more goes back to the system when it is not used any more."""
+"""An unused block of memory of this size or more is returned to the system."""
 
 _M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
 """Parameters of glibc's mallopt."""
 
 
 class ApiProcess:
-    """The store, the hub of the live events, the long polls, and the application that uses them."""
+    """The store, the hub of live events, the long polls, and the application."""
 
     def __init__(self, settings: Settings) -> None:
         raise_descriptor_limit(settings.api_streams + 2 * settings.api_threads)
@@ -58,24 +58,24 @@ class ApiProcess:
         )
 
     def start(self) -> None:
-        """Begin to work."""
+        """Start the threads."""
         _return_memory()
         self.hub.start()
         self.replays.start()
         self._process.start()
-        # What is there now stays: looked through again and again, it would stop all streams, and
-        # in the end for seconds the process itself.
+        # These objects stay: collecting them again and again would pause all streams, and at the
+        # end the process for seconds.
         gc.collect()
         gc.freeze()
 
     def close_streams(self) -> None:
-        """End every stream and every long poll: none would end by itself."""
+        """End every stream and every long poll, because none ends on its own."""
         self.long_poll.close()
         self.replays.stop()
         self.hub.stop()
 
     def stop(self) -> None:
-        """Unregister, when the last request is through."""
+        """Unregister after the last request."""
         self.close_streams()
         self._process.stop()
         self._store.close()
@@ -86,8 +86,8 @@ class ApiProcess:
 
 
 def _return_memory() -> None:
-    """Let long texts take memory only while they are used: glibc would keep it for each thread."""
-    set_option = getattr(ctypes.CDLL(None), "mallopt", None)  # other C libraries have none
+    """Return the memory of long texts after use; glibc would keep it for each thread."""
+    set_option = getattr(ctypes.CDLL(None), "mallopt", None)  # not in other C libraries
     if set_option is not None:
         set_option(_M_MMAP_THRESHOLD, LARGE_BYTES)
         set_option(_M_ARENA_MAX, 2)

@@ -1,4 +1,4 @@
-"""Prometheus metrics, counted in every API process and shown as one."""
+"""Prometheus metrics, summed over all API processes."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ EXTENSION = "bullpen.metrics"
 PREFIX = "metrics-"
 KINDS = ("counter", "histogram", "gauge_livesum")
 FILE_BYTES = 2 << 20
-"""Allocated beforehand: a disk that is full later on does not stop the counting."""
+"""Allocated in advance, so that counting works on a full disk."""
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
-"""The last ones are for long polls."""
+"""The largest buckets are for long polls."""
 
 METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
 
@@ -70,66 +70,66 @@ class Metrics:
         shared = self._share(store)
         self._requests = Counter(
             "bullpen_requests",
-            "Requests that were answered.",
+            "Answered requests.",
             ["method", "endpoint", "status"],
             registry=shared,
         )
         self._seconds = Histogram(
             "bullpen_request_seconds",
-            "How long they took, streams until they began.",
+            "Response time; for a stream, the time until it began.",
             ["method", "endpoint"],
             buckets=BUCKETS,
             registry=shared,
         )
         self._streams = Gauge(
             "bullpen_streams",
-            "Streams of live events that are open, as of the last seconds.",
+            "Open live streams.",
             multiprocess_mode="livesum",
             registry=shared,
         )
 
     def _share(self, store: Store) -> CollectorRegistry | None:
-        """The registry of the counts: shared with the other processes, or of this one alone."""
+        """Return the registry of the counts, shared with the other processes if possible."""
         try:
             self._registry.register(SharedCounts(store.settings))
         except OSError as error:
-            log.warning("this process counts its requests alone: %s", error)
+            log.warning("metrics of this process are not shared with the others: %s", error)
             return self._registry
         return None
 
     def count(self, status: int, seconds: float) -> None:
-        """Count the request that is being answered."""
-        # Clients must not choose label values, or their number would grow without limit.
+        """Count the present request."""
+        # Clients must not choose label values, because their number would be unlimited.
         method = request.method if request.method in METHODS else "other"
         endpoint = request.endpoint or "none"
         self._requests.labels(method, endpoint, str(status)).inc()
         self._seconds.labels(method, endpoint).observe(seconds)
 
     def refresh(self) -> None:
-        """Publish how many streams this process has open."""
+        """Publish the number of open streams of this process."""
         self._streams.set(self._hub.streams)
 
     def text(self) -> bytes:
-        """All metrics, in Prometheus's text format."""
+        """Return all metrics in Prometheus's text format."""
         self.refresh()
         return generate_latest(self._registry)
 
 
 def metrics_of(app: Flask) -> Metrics:
-    """The metrics of this application."""
+    """Return the metrics of this application."""
     metrics = app.extensions[EXTENSION]
     assert isinstance(metrics, Metrics)
     return metrics
 
 
 class QueueCollector(Collector):
-    """The queue at the time of the scrape, from counters and small indexes."""
+    """Metrics of the queue, read at each scrape from counters and small indexes."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def describe(self) -> Iterable[Metric]:
-        """Describe no metric in advance: registering must not query the database."""
+        """Describe no metric in advance, because registering must not query the database."""
         return ()
 
     def collect(self) -> Iterable[Metric]:
@@ -142,10 +142,10 @@ class QueueCollector(Collector):
 
 
 class SharedCounts(Collector):
-    """The counts of all processes of one parent, those that have ended included."""
+    """The counts of all processes of one parent, also of stopped ones."""
 
     def __init__(self, settings: Settings) -> None:
-        # The library reads its directory at import, when none is known yet.
+        # The library reads its directory at import, before the directory is known.
         parent = os.getppid()
         self._directory = settings.run / f"{PREFIX}{parent}"
         settings.run.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -162,7 +162,7 @@ class SharedCounts(Collector):
         return ()
 
     def collect(self) -> Iterable[Metric]:
-        """The sums."""
+        """Return the sums."""
         for path in self._directory.glob("gauge_live*.db"):
             if not psutil.pid_exists(int(path.stem.rpartition("_")[2])):
                 path.unlink(missing_ok=True)
@@ -171,7 +171,7 @@ class SharedCounts(Collector):
 
 
 def _sweep(directory: Path) -> None:
-    """Remove directories of APIs that have ended."""
+    """Remove the directories of stopped APIs."""
     for path in directory.glob(f"{PREFIX}*"):
         number = path.name.removeprefix(PREFIX)
         if number.isdecimal() and not psutil.pid_exists(int(number)):
@@ -193,19 +193,19 @@ def _queue(tx: Transaction) -> list[Metric]:
         _messages(status),
         _by(
             "bullpen_oldest_waiting_seconds",
-            "For how long the message that is answered next has been due.",
+            "Seconds since the next message of the agent became due.",
             "agent",
             {agent: max(0, tx.now - due) / SECOND for agent, due in since.items()},
         ),
-        _single("bullpen_dead", "Messages that nobody could answer.", status.dead),
-        _single("bullpen_held", "Messages that wait for a person's decision.", status.held),
+        _single("bullpen_dead", "Dead messages.", status.dead),
+        _single("bullpen_held", "Held messages.", status.held),
         _by(
             "bullpen_outgoing",
-            "Answers that are still to be delivered.",
+            "Responses that are not delivered yet.",
             "channel",
             count_outgoing_by_channel(tx),
         ),
-        _by("bullpen_lanes", "Agents' queues by state.", "state", _lanes(status)),
+        _by("bullpen_lanes", "Lanes by state.", "state", _lanes(status)),
     ]
 
 
@@ -229,13 +229,13 @@ def _maintenance(tx: Transaction) -> list[Metric]:
     return [
         _by(
             "bullpen_workers",
-            "Processes that were heard of lately.",
+            "Live worker processes.",
             "kind",
             count_live_workers(tx),
         ),
         _by(
             "bullpen_system_agent_last_run_timestamp_seconds",
-            "When a maintenance loop ran last.",
+            "Time of the last run of a maintenance loop.",
             "name",
             ran,
         ),
@@ -251,7 +251,7 @@ def _maintenance(tx: Transaction) -> list[Metric]:
 def _messages(status: QueueStatus) -> Metric:
     family = GaugeMetricFamily(
         "bullpen_messages",
-        "Messages that wait, and that are in work.",
+        "Pending and processing messages.",
         labels=["agent", "state"],
     )
     for lane in status.lanes:

@@ -1,4 +1,4 @@
-"""How a view becomes a route: scope, answer, errors and its entry in the OpenAPI description."""
+"""Turns views into routes: scope, answer, errors, and the entry in the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ CLAIM = Scope.CLAIM
 APPROVE = Scope.APPROVE
 ADMIN = Scope.ADMIN
 NO_SCOPE = None
-"""Open to every key; and to requests without one, if the endpoint is in `PUBLIC_ENDPOINTS`."""
+"""Open to every key, and to requests without a key if the endpoint is in `PUBLIC_ENDPOINTS`."""
 
 AUDITED_SCOPES = frozenset({APPROVE, ADMIN})
-"""What a key does with these, unless it only reads, is in the audit log."""
+"""Requests that need these scopes are in the audit log, except GET."""
 
 ALWAYS = (400, 401, 403, 413, 415, 429, 503)
-"""What any request may be answered with."""
+"""The error statuses that every request can get."""
 
 ERROR = f"{OPENAPI3_REF_PREFIX}/{ErrorAnswer.__name__}"
 
 MAX_READERS = 4
-"""How many large answers a process makes at once; they are sent without this limit."""
+"""The number of large answers that a process creates at once; sending them has no such limit."""
 
 _READERS = threading.BoundedSemaphore(MAX_READERS)
 
@@ -49,14 +49,14 @@ DescribeRoute = Callable[[APIBlueprint], object]
 
 
 class Decorator(Protocol):
-    """Registers a view and gives it back as it is."""
+    """Registers a view and returns it unchanged."""
 
     def __call__(self, view: View, /) -> View: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What the API's description says of an answer that is not JSON of a model."""
+    """The description of an answer that is not the JSON of a model."""
 
     description: str
     content_type: str = ""
@@ -71,15 +71,15 @@ class Described:
         return {"description": self.description, "content": content}
 
 
-Redirect = Annotated[Response, Described("Look there.", status=302)]
+Redirect = Annotated[Response, Described("Redirect.", status=302)]
 
 
 class Routes:
     """The routes of one noun.
 
-    A route's answer is the return annotation of its view: a model, or of `Annotated[Response, …]`
-    the model or the `Described` that follows. The first argument after the path is the scope that a
-    key needs, then come the errors that the view may raise besides those of any request.
+    The return annotation of a view declares its answer: a model, or in `Annotated[Response, …]` a
+    model or a `Described`. After the path follow the scope that a key needs, and the errors that
+    the view may raise in addition to those of every request.
     """
 
     def __init__(self, name: str, doc: str) -> None:
@@ -95,7 +95,7 @@ class Routes:
         return blueprint
 
     def get(self, path: str, scope: Scope | None, *errors: Error) -> Decorator:
-        """Serve GET; it is never in the audit log."""
+        """Serve GET, which is never in the audit log."""
         return self._serve("get", path, scope, errors, audited=False)
 
     def post(
@@ -106,7 +106,7 @@ class Routes:
         audited: bool | None = None,
         request_body: Mapping[str, object] | None = None,
     ) -> Decorator:
-        """Serve POST; `audited` overrides what follows from the scope.
+        """Serve POST; `audited` overrides the default of the scope.
 
         `request_body` describes a body that is not a model in the view's arguments.
         """
@@ -164,7 +164,7 @@ class Routes:
 def _guard(
     view: Callable[..., BaseModel | Response], scope: Scope | None, *, audited: bool
 ) -> Callable[..., Response]:
-    """The view behind the check of its scope; refusals of audited routes are in the log as well."""
+    """Check the scope before the view; also record refusals of audited routes."""
 
     @functools.wraps(view)
     def guarded(**values: Any) -> Response:  # noqa: ANN401 - what the view asks for
@@ -183,7 +183,7 @@ def _guard(
 
 
 def _in_turn(view: Callable[..., Response]) -> Callable[..., Response]:
-    """The view; if it answers much, few are at work at once, for the memory that they take."""
+    """Limit how many views with large answers run at once, because of their memory."""
     large = functools.cache(lambda: bool(getattr(_answer_of(view), "large", False)))
 
     @functools.wraps(view)
@@ -195,13 +195,13 @@ def _in_turn(view: Callable[..., Response]) -> Callable[..., Response]:
 
 
 def as_json(answer: BaseModel) -> Response:
-    """A model as an answer; a list that goes on has its cursor in a header."""
+    """Return a model as a response; a list with more pages has its cursor in a header."""
     cursor = answer.next_cursor if isinstance(answer, Rows) else None
     return json_response(answer.model_dump_json(by_alias=True), cursor)
 
 
 def json_response(text: str | bytes, cursor: int | None = None) -> Response:
-    """This JSON as an answer."""
+    """Return this JSON as a response."""
     response = Response(text, mimetype="application/json")
     if cursor is not None:
         response.headers["X-Next-Cursor"] = str(cursor)
@@ -211,7 +211,7 @@ def json_response(text: str | bytes, cursor: int | None = None) -> Response:
 def _responses(
     view: Callable[..., BaseModel | Response], errors: tuple[Error, ...]
 ) -> dict[str | int, Any]:
-    """The statuses of a view, each with what is answered."""
+    """Return the statuses of a view with their answers."""
     statuses = sorted({*ALWAYS, *(error.http_status for error in errors)})
     responses: dict[str | int, Any] = {status: _error() for status in statuses}
     responses[statuses[0]] = ErrorAnswer
@@ -225,13 +225,13 @@ def _responses(
 
 
 def _answer_of(view: Callable[..., object]) -> Any:  # noqa: ANN401 - a model, or `Described`
-    """What the view says that it answers."""
+    """Return the declared answer of a view."""
     answer = get_type_hints(view, include_extras=True)["return"]
     return get_args(answer)[1] if get_origin(answer) is Annotated else answer
 
 
 def _error() -> dict[str, object]:
-    """The same as `ErrorAnswer`, by its name: to describe the model each time takes long."""
+    """Refer to `ErrorAnswer` by its name, because describing the model each time is slow."""
     return {"content": {"application/json": {"schema": {"$ref": ERROR}}}}
 
 

@@ -1,4 +1,4 @@
-"""What the views' models are made of: request bodies, answers, lists and their paging."""
+"""Base classes of the API's models: request bodies, answers, lists and their pages."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from bullpen.core.store.transaction import Cut
 from bullpen.core.strict_json import read_json_column
 
 MAX_PAGE_ROWS = 500
-"""The most rows in one answer."""
+"""The maximum number of rows in one response."""
 
 MAX_JSON_INT = (1 << 53) - 1
-"""The largest integer that every JSON reader keeps exactly."""
+"""The largest integer that every JSON parser keeps exactly."""
 
 
 def parse_json(column: str | None) -> JsonValue:
-    """A column of JSON as its value."""
+    """Parse a column of JSON."""
     return None if column is None else read_json_column(column)
 
 
@@ -45,21 +45,21 @@ JsonColumn = Annotated[JsonValue, BeforeValidator(parse_json)]
 
 
 class StrictBody(BaseModel):
-    """What comes in: what is not known is not taken for something else, and nothing is guessed."""
+    """A request body that refuses unknown fields."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class CamelBody(StrictBody):
-    """A body whose names are camelCase in JSON, as the reference's clients send them."""
+    """A body with camelCase names in JSON, as TinyAGI's clients send them."""
 
     model_config = ConfigDict(alias_generator=to_camel)
 
 
 class LenientBody(BaseModel):
-    """What is to be changed."""
+    """A request body that ignores unknown fields."""
 
-    # The reference's clients send more fields than are read here.
+    # TinyAGI's clients send more fields than are read here.
     model_config = ConfigDict(extra="ignore")
 
 
@@ -67,25 +67,25 @@ Change = TypeVar("Change", bound=Mapping[str, object])
 
 
 def only_changes(change: Change, before: object) -> Change:
-    """The fields of a change that differ from the attributes of what is there."""
+    """Return the fields of a change that differ from the present object."""
     return {  # type: ignore[return-value] # a TypedDict whose fields are all optional is a dict
         name: value for name, value in change.items() if getattr(before, name) != value
     }
 
 
 class Answer(BaseModel):
-    """What a view answers, read from the attributes of a row."""
+    """An answer, read from the attributes of a row."""
 
     model_config = ConfigDict(from_attributes=True)
 
     @classmethod
     def from_row(cls, row: object, **values: object) -> Self:
-        """The answer for a row; `values` are fields that the row lacks or has in another form."""
+        """Return the answer for a row; `values` replace or add fields."""
         return cls.model_validate(_Overlay(row, values) if values else row)
 
 
 class CamelAnswer(Answer):
-    """An answer whose names are camelCase in JSON, as the reference's clients read them."""
+    """An answer with camelCase names in JSON, as TinyAGI's clients read them."""
 
     model_config = ConfigDict(alias_generator=AliasGenerator(serialization_alias=to_camel))
 
@@ -102,28 +102,28 @@ class _Overlay:
 
 
 class Done(Answer):
-    """It was done."""
+    """Success."""
 
     ok: Literal[True] = True
 
 
 class Count(Done):
-    """It was done to so many."""
+    """Success, with the number of changed objects."""
 
     count: int
 
 
 class Page(BaseModel):
-    """Which part of a list: the newest, or what comes after a number."""
+    """Selects a page of a list: the newest rows, or the rows after a number."""
 
-    limit: int = Field(100, ge=1, le=MAX_PAGE_ROWS, description="how many at the most")
+    limit: int = Field(100, ge=1, le=MAX_PAGE_ROWS, description="Maximum number of rows.")
     since_id: Cursor | None = Field(
-        None, description="only what has a higher number, the oldest first"
+        None, description="Only rows with a higher number, oldest first."
     )
 
 
 class Numbered(Protocol):
-    """A row that a page can go on after."""
+    """A row with a number, after which the next page begins."""
 
     @property
     def id(self) -> int: ...
@@ -133,7 +133,7 @@ Item = TypeVar("Item")
 
 
 def next_cursor(rows: Sequence[Numbered], page: Page) -> int | None:
-    """What to give as `since_id` for the next page; None if these are all."""
+    """Return the `since_id` of the next page; None if there is none."""
     full = len(rows) == page.limit or isinstance(rows, Cut)
     if rows and (page.since_id is not None or full):
         return max(each.id for each in rows)
@@ -141,33 +141,33 @@ def next_cursor(rows: Sequence[Numbered], page: Page) -> int | None:
 
 
 class Rows(RootModel[list[Item]], Generic[Item]):
-    """A list of answers; of a page that may not be the last, with the cursor of the next one."""
+    """A list of answers; unless it is the last page, with the cursor of the next one."""
 
     model_config = ConfigDict(from_attributes=True)
 
     large: ClassVar[bool] = True
-    """Few of these are made at once."""
+    """Whether only a few of these are created at once, because of their size."""
 
     _next_cursor: int | None = None
 
     @classmethod
     def of(cls, rows: Iterable[object]) -> Self:
-        """All of these rows, as answers."""
+        """Return all of these rows as answers."""
         return cls.model_validate(list(rows))
 
     @classmethod
     def page(cls, rows: Sequence[Numbered], page: Page) -> Self:
-        """The rows of one page, as answers."""
+        """Return the rows of one page as answers."""
         answer = cls.of(rows)
         answer._next_cursor = next_cursor(rows, page)
         return answer
 
     @property
     def next_cursor(self) -> int | None:
-        """What to give as `since_id` for the next page."""
+        """The `since_id` of the next page."""
         return self._next_cursor
 
 
 def page_end(table: Table, page: Page) -> int:
-    """The last id that a page may show: no row with a lower one is still to be committed."""
+    """Return the last id of a page: every row with a lower id is committed."""
     return MAX_ROW_ID if page.since_id is None else committed_up_to(api().store, table)

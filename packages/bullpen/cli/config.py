@@ -25,6 +25,7 @@ from bullpen.core.settings.file import (
 )
 from bullpen.core.settings.parse import (
     DATABASE_SETTING,
+    UNKNOWN_SETTING_HINT,
     SettingProblem,
     SettingsWithoutDatabase,
     load_lenient,
@@ -33,8 +34,6 @@ from bullpen.core.store.open import parse_database_url
 from bullpen.core.text import describe_unknown
 
 EXIT_BAD_SETTINGS = 3
-
-UNKNOWN_SETTING_HINT = "Run `bullpen config list` to see all settings."
 
 
 @click.group(

@@ -12,7 +12,6 @@ import click
 
 from bullpen.cli import completion
 from bullpen.cli.command import Result, command, read_transaction
-from bullpen.cli.config import UNKNOWN_SETTING_HINT
 from bullpen.cli.errors import UsageError
 from bullpen.cli.options import yes
 from bullpen.cli.output import confirm
@@ -20,7 +19,7 @@ from bullpen.core.errors import BadSetting, BullpenError, UnknownAgent
 from bullpen.core.roster.agents import get_agent
 from bullpen.core.settings import DEFAULTS, ENVIRONMENT_PREFIX, Settings, is_secret
 from bullpen.core.settings.file import SettingsFile, Value, services_reading
-from bullpen.core.settings.parse import DATABASE_SETTING
+from bullpen.core.settings.parse import DATABASE_SETTING, UNKNOWN_SETTING_HINT
 from bullpen.core.store.open import parse_database_url
 from bullpen.core.text import describe_unknown
 from bullpen.ops.services.supervisor import CORE_SERVICES, Supervisor

@@ -18,7 +18,7 @@ from simple_websocket import ConnectionError as NoHandshake
 from wsproto.utilities import ProtocolError
 
 from bullpen.api.context import api, caller, require_reach, require_scope, require_valid
-from bullpen.api.errors import error_response, validation_error_response
+from bullpen.api.errors import error_response, internal_error, validation_error_response
 from bullpen.api.route import Routes
 from bullpen.api.routes import history, responses
 from bullpen.api.routes.messages import NewId, submit_for_key
@@ -132,10 +132,7 @@ def run_command(client: Client, text: str | bytes) -> None:
         _refuse(client, ref, error_response(error).get_json())
     except Exception as error:
         log.error("a command failed", exc_info=error)
-        failed = BullpenError(
-            "internal error", hint=f"The log of the API has it with the id {g.request_id}."
-        )
-        _refuse(client, ref, error_response(failed).get_json())
+        _refuse(client, ref, error_response(internal_error()).get_json())
 
 
 def _parse(text: str | bytes) -> dict[str, Json]:

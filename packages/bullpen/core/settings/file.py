@@ -21,15 +21,15 @@ from bullpen.core.settings import DEFAULTS, ENVIRONMENT_PREFIX, FIELDS, Settings
 from bullpen.core.settings.parse import (
     BOM,
     SETTINGS_FILE,
+    UNKNOWN_SETTING_HINT,
     SettingProblem,
     SettingsText,
     check_values,
-    hint_for,
     load_lenient,
     printable_name,
     read_settings,
 )
-from bullpen.core.text import check_text, mask, mask_url
+from bullpen.core.text import check_text, describe_unknown, mask, mask_url
 
 Value: TypeAlias = "str | int | float"
 
@@ -146,7 +146,8 @@ class SettingsFile:
         for name, value in changes.items():
             there = name in text.values
             if name not in DEFAULTS and not (self._here and there and value is None):
-                raise BadSetting(f"there is no setting {printable_name(name)}", hint=hint_for(name))
+                unknown = describe_unknown("setting", printable_name(name), DEFAULTS)
+                raise BadSetting(unknown, hint=UNKNOWN_SETTING_HINT)
             # An invalid value is listed as its default. A client that sends the list back must
             # change nothing; a person on the machine who sets the default wants it set.
             meant = self._here and there and name not in found

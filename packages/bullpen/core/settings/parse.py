@@ -16,10 +16,11 @@ from typing import Any
 
 from bullpen.core.errors import BadSetting
 from bullpen.core.settings import DEFAULTS, ENVIRONMENT_PREFIX, Settings, parse_setting
-from bullpen.core.text import suggest
+from bullpen.core.text import describe_unknown
 
 SETTINGS_FILE = "settings.toml"
 DATABASE_SETTING = "database_url"
+UNKNOWN_SETTING_HINT = "Run `bullpen config list` to see all settings."
 BOM = b"\xef\xbb\xbf"
 
 _NAME = re.compile(r"""\s*\[*\s*["']?(?P<name>[a-z_][a-z0-9_-]{0,40})["']?\s*[=.\]]""")
@@ -253,13 +254,8 @@ def _unknown_name(name: str, value: object, lines: Mapping[str, int]) -> Iterato
             lines.get(each), each, text, "Move it to the top of the file, above every [table]."
         )
     if not below:
-        text = f"there is no setting {printable_name(name)}"
-        yield SettingProblem(lines.get(name), name, text, hint_for(name), warning=True)
-
-
-def hint_for(name: str) -> str:
-    """A hint for a name that no setting has."""
-    return suggest(name, DEFAULTS) or "Run `bullpen config list` to see all settings."
+        text = describe_unknown("setting", printable_name(name), DEFAULTS)
+        yield SettingProblem(lines.get(name), name, text, UNKNOWN_SETTING_HINT, warning=True)
 
 
 def _home_problem(line: int | None) -> SettingProblem:
