@@ -55,7 +55,7 @@ def test_the_api_and_the_commands_work_and_the_line_is_named(empty: Bullpen) -> 
         assert started.status == 3
         assert f"settings.toml line {line + 1}: " in started.err
         assert reason in started.err
-        assert "processor does not start" in started.err  # with other limits than were meant
+        assert "processor did not start" in started.err  # its limits would be the defaults
     assert ask(empty, "/readyz")[0] == 200
     assert empty.ok("agent", "list", "--json").json[0]["id"] == "assistant"
     waiting = empty.ok("send", "hello", "--no-wait").out.strip()

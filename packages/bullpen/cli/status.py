@@ -312,10 +312,10 @@ def _queue_fields(queue: QueueStatus) -> dict[str, object]:
 
 def _store_status(settings: Settings) -> tuple[StoreStatus | None, str]:
     """The status of the store; or None and the error, which is empty if there is no store yet."""
-    file = database_file(settings)
-    if file is not None and not file.exists() and not is_known_database(settings):
-        return None, ""  # opening it would create it
     try:
+        file = database_file(settings)
+        if file is not None and not file.exists() and not is_known_database(settings):
+            return None, ""  # opening it would create it
         return read_store_status(settings), ""
     except BullpenError as error:
         return None, f"{error}. {error.hint}".strip()
