@@ -1,4 +1,4 @@
-"""The schema: queue, agents, history, archives, schedules, and what operates them."""
+"""The first schema: queue, agents, history, archives, schedules and operations."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -51,7 +51,7 @@ def _double(name: str, *, nullable: bool = False) -> sa.Column[float]:
 
 
 def _millis(name: str, *, nullable: bool = False) -> sa.Column[int]:
-    """A moment in milliseconds since 1970."""
+    """A time in milliseconds since 1970."""
     return sa.Column(name, sa.BigInteger(), nullable=nullable)
 
 

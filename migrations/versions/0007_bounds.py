@@ -1,4 +1,4 @@
-"""What bounds keys, files, agents and the queue."""
+"""Limits of keys, files, agents and the queue."""
 
 import json
 from pathlib import PurePath
@@ -15,7 +15,7 @@ UNANSWERED = """
     SELECT message_id FROM messages
     WHERE status IN ('pending', 'processing', 'held', 'dead', 'cancelled', 'expired')
 """
-"""The messages whose text no finish of the revision before has written into the history."""
+"""The messages whose text the previous revision did not write into the history."""
 
 
 def upgrade() -> None:
@@ -93,7 +93,7 @@ def _files() -> None:
 
 
 def _known_uses() -> list[dict[str, object]]:
-    """The conversations in which the existing rows name files of the directory of files."""
+    """The conversations of the existing rows that refer to files of the files directory."""
     found: dict[tuple[str, str, str], dict[str, object]] = {}
     for table, place in (
         ("messages", "batch_key"),
@@ -156,9 +156,9 @@ def _queue() -> None:
 
 
 def _history() -> None:
-    """What was said and not answered is in the history too, from now on since it was accepted.
+    """Add unanswered messages to the history; from now on, each is added when it is accepted.
 
-    The history is read in the order of its ids, so no row is older than the one before it.
+    The history is read in the order of its ids, so no row is older than the row before it.
     """
     connection = op.get_bind()
     newest = connection.execute(sa.text("SELECT MAX(created_at) FROM agent_messages")).scalar()

@@ -285,7 +285,7 @@ def test_an_empty_database_is_refused(empty: Store) -> None:
 def test_a_database_of_an_earlier_version_is_refused(empty: Store, later: str) -> None:
     older = open.KNOWN_REVISIONS[-2]
     migrate.upgrade(empty, older)
-    with pytest.raises(SchemaTooOld, match=f"{older}, this Bullpen needs {later}") as caught:
+    with pytest.raises(SchemaTooOld, match=f"{older}, but this version needs {later}") as caught:
         open_store(empty.settings)
     assert "bullpen db upgrade" in caught.value.hint
 

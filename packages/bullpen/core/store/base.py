@@ -40,7 +40,7 @@ class Store(ABC):
         self.chance = chance
         """Returns a random number from 0 to 1, for the jitter of retries."""
         self.leases = UnchangedTimer()
-        """For how long nobody has extended each lease, as far as this process has seen."""
+        """How long each lease has not been extended, as seen by this process."""
 
     @property
     @abstractmethod
@@ -53,11 +53,11 @@ class Store(ABC):
     ) -> AbstractContextManager[Transaction]:
         """A transaction that writes, committed at the end of the block, rolled back by an error.
 
-        It waits for the database no longer than `busy_seconds` after `since`, which is now unless
-        the caller has waited already; by `time.monotonic`.
+        It waits for the database for at most `busy_seconds` after `since`, a time of
+        `time.monotonic`; by default now.
 
-        `durable=False` is for what a power cut may undo without harm, such as a claim, whose
-        message is then pending again. On SQLite it never waits for the disk.
+        `durable=False` is for changes that a power failure may undo without harm, such as a claim,
+        whose message is then pending again. On SQLite it never waits for the disk.
         """
 
     @abstractmethod

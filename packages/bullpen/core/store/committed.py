@@ -22,7 +22,7 @@ WRITER_POLL_SECONDS = 0.005
 
 
 def committed_up_to(store: Store, rows: Table) -> int:
-    """The id up to which no row is missing any more; 0 if waiting for that takes too long."""
+    """Return the id up to which all rows are committed; 0 if waiting for that takes too long."""
     with store.read() as tx:
         last = tx.one(_select_max_id(rows), {})
     if not wait_for_writers(store, rows, MAX_WRITER_WAIT_SECONDS):

@@ -1,9 +1,9 @@
-"""Group commit: the writes of several threads at the same time, in one transaction.
+"""Group commit: concurrent writes of several threads in one transaction.
 
 SQLite has one writer at a time, and each commit waits for the disk: eight threads would wait for
-eight commits, and take the lock from each other in between. Here the first thread runs the jobs of
-all that wait, and commits once. A job that fails is rolled back to its savepoint. PostgreSQL groups
-the commits of several connections itself, so there each thread has its own transaction.
+eight commits and compete for the lock. Here the first thread runs the jobs of all waiting threads
+and commits once. A job that fails is rolled back to its savepoint. PostgreSQL groups the commits of
+several connections itself, so there each thread has its own transaction.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Result = TypeVar("Result")
 Work = Callable[[Transaction], Result]
 
 MAX_JOBS_PER_COMMIT = 32
-"""How many jobs one transaction runs: the first of them must not wait for too long."""
+"""The maximum number of jobs in one transaction, so that the first one does not wait too long."""
 
 SAVEPOINT: Statement[None] = Statement(lambda: text("SAVEPOINT work"))
 RELEASE_SAVEPOINT: Statement[None] = Statement(lambda: text("RELEASE work"))
@@ -42,9 +42,9 @@ class GroupCommit:
         self._has_leader = False
 
     def write(self, work: Work[Result]) -> Result:
-        """Run this in a transaction that is committed, perhaps in another thread.
+        """Run this in a transaction that is committed.
 
-        So the work must not depend on the calling thread.
+        It may run in another thread, so it must not depend on the calling thread.
         """
         if self._store.dialect != "sqlite":
             with self._store.write() as tx:
@@ -89,7 +89,7 @@ class GroupCommit:
                 following.ready.set()
 
     def _put_back_early(self, jobs: list[_Job[object]]) -> list[_Job[object]]:
-        """Let those that have not waited for `busy_seconds` yet go on waiting; gives the others."""
+        """Requeue the jobs that have not waited for `busy_seconds`; return the others."""
         since = time.monotonic() - self._store.settings.busy_seconds
         late = [job for job in jobs[1:] if job.since <= since]
         with self._lock:
@@ -106,11 +106,11 @@ class _Job(Generic[Result]):
         self._results: list[Result] = []
         self._error: BaseException | None = None
         self.ready = threading.Event()
-        """Set when the job is done, or when its thread is to lead."""
+        """Set when the job is done, or when its thread becomes the leader."""
         self.done = False
 
     def run(self, tx: Transaction, *, alone: bool) -> None:
-        """Run the work; its own failure is rolled back, a failure of the database ends all jobs."""
+        """Run the work; roll back its own failure; a failure of the database ends all jobs."""
         if alone:
             self._results.append(self._work(tx))
             return

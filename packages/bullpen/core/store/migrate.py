@@ -41,7 +41,7 @@ def upgrade(store: Store, revision: str = "head") -> None:
             store.enable_incremental_vacuum()
         except StoreError as error:
             # The database is upgraded and works; the next upgrade tries again.
-            log.warning("the file does not give back what is free yet: %s (%s)", error, error.hint)
+            log.warning("the file cannot shrink yet: %s (%s)", error, error.hint)
 
 
 def upgrade_connection(connection: Connection, revision: str = "head") -> None:

@@ -26,7 +26,7 @@ DATABASE_URL_HINT = "Use sqlite:////PATH/TO/FILE or postgresql://USER:PASSWORD@H
 
 
 def database_file(settings: Settings) -> Path | None:
-    """The file of SQLite; None for a server, and for an invalid URL."""
+    """Return the file of SQLite; None for a server, and for an invalid URL."""
     try:
         url = make_url(settings.url)
     except (ArgumentError, ValueError):
@@ -40,28 +40,28 @@ HEAD_REVISION = "0007"
 """The schema revision of this version of Bullpen."""
 
 KNOWN_REVISIONS: tuple[str, ...] = ("0006", "0007")
-"""Every schema revision that this version can upgrade, the oldest first."""
+"""Every schema revision that this version can upgrade, oldest first."""
 
 UNRELEASED_REVISIONS = ("0001", "0002", "0003", "0004", "0005")
 """Revisions that only checkouts had. The first migration of a release, 0006, replaces them."""
 
 UNRELEASED_HINT = (
-    "Use a checkout that still has the migrations 0001 to 0006: upgrade the database with its"
-    " `bullpen db upgrade` (restore a backup and upgrade it there first). Or start with a new home."
+    "Use a checkout with the migrations 0001 to 0006, and upgrade the database with its `bullpen db"
+    " upgrade` (restore a backup there first). Or start with a new home."
 )
 
 
 KNOWN_DATABASES_FILE = "databases"
-"""In the home: the databases that were made for it, a line each."""
+"""A file in the home that lists the databases that were created for it."""
 
 
 def is_known_database(settings: Settings) -> bool:
-    """Whether this home had its database before; then an empty one is not a new one."""
+    """Whether this home had this database before, so that an empty one has lost its data."""
     return _name_of_database(settings) in _known_databases(settings)
 
 
 def remember_database(settings: Settings) -> None:
-    """Write down that this home has its database."""
+    """Record that this home has this database."""
     known, name = _known_databases(settings), _name_of_database(settings)
     if name not in known:
         text = "".join(f"{each}\n" for each in (*known, name))
@@ -69,7 +69,7 @@ def remember_database(settings: Settings) -> None:
 
 
 def forget_database(settings: Settings) -> None:
-    """Let the next start make a new database, if there is none."""
+    """Allow the next start to create a new database."""
     known, name = _known_databases(settings), _name_of_database(settings)
     if name in known:
         text = "".join(f"{each}\n" for each in known if each != name)
@@ -85,12 +85,12 @@ def _known_databases(settings: Settings) -> list[str]:
 
 
 def _name_of_database(settings: Settings) -> str:
-    """The URL of the database, without its password."""
+    """Return the URL of the database without its password."""
     return parse_database_url(settings.url).render_as_string(hide_password=True)
 
 
 def check_not_lost(settings: Settings) -> None:
-    """Raise StoreMissing if the file of SQLite is gone or empty, and was there before."""
+    """Raise StoreMissing if the file of SQLite existed before, and is missing or empty."""
     file = database_file(settings)
     if file is None or not is_known_database(settings):
         return
@@ -108,11 +108,11 @@ def check_schema(store: Store) -> None:
         return
     if revision is None:
         if is_known_database(store.settings):
-            raise StoreMissing("the database is empty, and was not before")
+            raise StoreMissing("the database has lost its tables")
         raise SchemaTooOld("the database is empty")
     check_revision(revision, "the database is at")
     raise SchemaTooOld(
-        f"the database is at revision {revision}, this Bullpen needs {HEAD_REVISION}"
+        f"the database is at revision {revision}, but this version needs {HEAD_REVISION}"
     )
 
 
@@ -124,7 +124,9 @@ def check_revision(revision: str, subject: str) -> None:
             hint=UNRELEASED_HINT,
         )
     if revision not in KNOWN_REVISIONS:
-        raise SchemaTooNew(f"{subject} revision {revision}, which this Bullpen does not know")
+        raise SchemaTooNew(
+            f"{subject} revision {revision}, which this version of Bullpen does not know"
+        )
 
 
 def parse_database_url(address: str) -> URL:

@@ -1,4 +1,4 @@
-"""A limited number of permits, first come first served, that nobody waits for in vain."""
+"""A limited number of permits, first come, first served, refused if none will be free soon."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections import deque
 
 
 class Permits:
-    """Permits for what a limited number of threads may do at once.
+    """Permits for an action that a limited number of threads may do at once.
 
-    A thread waits for a permit in the order of arrival while permits are given back. When none was
-    given back for a while, or the last one was given back in vain, the holders are stuck, and a
+    Threads wait for a permit in the order of arrival while permits are returned. If none was
+    returned for a while, or the last one was returned without success, the holders are stuck, and a
     thread that would have to wait is refused.
     """
 
@@ -29,7 +29,7 @@ class Permits:
         return self._free < self._count
 
     def acquire(self, seconds: float) -> bool:
-        """Take a permit, waiting this long at most; false if there is none to be expected."""
+        """Take a permit, waiting at most this long; false if none will be free soon."""
         with self._lock:
             if self._free > 0:
                 self._free -= 1
@@ -48,7 +48,7 @@ class Permits:
         return turn.granted
 
     def release(self, *, in_vain: bool = False) -> None:
-        """Give a permit back; the thread that has waited longest takes it."""
+        """Return a permit; the thread that has waited longest takes it."""
         with self._lock:
             self._in_vain = in_vain
             if in_vain:
@@ -66,7 +66,7 @@ class Permits:
 
 
 class _Turn:
-    """One thread that waits."""
+    """The turn of a waiting thread."""
 
     __slots__ = ("_ended", "granted")
 

@@ -46,16 +46,16 @@ KEEPALIVES = {
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
 }
-"""A server whose host is gone is noticed within half a minute."""
+"""A server whose host has failed is detected within half a minute."""
 STATEMENT_SECONDS = 300
 SERVER_CHECK_SECONDS = 3.0
-"""For how long the result of a check whether the server answers at all is used."""
+"""How long the result of a check whether the server answers is used."""
 
 WAITING_PER_LANE = 4
-"""How many transactions of a process wait for the lock of one lane at once."""
+"""The maximum number of transactions of a process that wait for the lock of one lane."""
 LANE_PATIENCE_SECONDS = 1.0
 MAX_LANE_PERMITS = 4096
-"""So many lanes' permits are kept; more, and those that nobody has are forgotten."""
+"""The number of lanes whose permits are kept; above it, unused permits are dropped."""
 CONNECTION_PATIENCE_SECONDS = 5.0
 
 BEGIN: Statement[None] = Statement(lambda: text("BEGIN"))
@@ -127,7 +127,7 @@ class PostgresStore(Store):
         return None if row is None else str(row[0])
 
     def connect(self, **options: object) -> psycopg.Connection[Any]:
-        """A new connection; parameters of the URL win over ours."""
+        """Open a connection; parameters of the URL take precedence over ours."""
         url = self.url.set(drivername="postgresql").render_as_string(hide_password=False)
         parameters: dict[str, Any] = {**self._parameters(), **options}
         try:
@@ -136,7 +136,7 @@ class PostgresStore(Store):
             raise translate_connect_error(error, self.url) or error from error
 
     def take(self) -> PipelineConnection:
-        """A live connection, and a permit for it; one that was lost while idle is replaced."""
+        """Take a live connection and a permit for it; a connection lost while idle is replaced."""
         if not self._permits.acquire(self.settings.busy_seconds):
             count = self.settings.database_connections
             raise StoreBusy(f"all {count} connections of this process to the database are in use")
@@ -158,7 +158,7 @@ class PostgresStore(Store):
         self._permits.release()
 
     def drop(self, pipe: PipelineConnection) -> None:
-        """Close a connection that is of no use any more."""
+        """Close a connection that can no longer be used."""
         pipe.drop()
         self._permits.release()
 
@@ -175,7 +175,7 @@ class PostgresStore(Store):
         return permits
 
     def answers(self) -> bool:
-        """Whether the server answers a new connection, be it with an error."""
+        """Whether the server answers a new connection, also if with an error."""
         with self._check:
             if time.monotonic() - self._checked_at > SERVER_CHECK_SECONDS:
                 try:
@@ -197,16 +197,16 @@ class PostgresStore(Store):
             pipe.drop()
             self.forget()
             if not self.answers():
-                raise StoreUnavailable("the server does not answer")
+                raise StoreUnavailable("PostgreSQL does not answer")
         return None
 
     def _parameters(self) -> dict[str, Any]:
-        """The parameters of every connection, but for those that the URL has."""
+        """Return the parameters of every connection, except those that the URL has."""
         parameters = {"connect_timeout": CONNECT_SECONDS, **KEEPALIVES}
         return {name: each for name, each in parameters.items() if name not in self.url.query}
 
     def _limits(self) -> str:
-        """The server's limits for a connection, as its parameter `options`; the URL's win."""
+        """Return the server's limits as the parameter `options`; the URL's take precedence."""
         limits = {
             "lock_timeout": self.settings.busy_seconds,
             "statement_timeout": STATEMENT_SECONDS,
@@ -216,7 +216,7 @@ class PostgresStore(Store):
         return " ".join([*ours, *([theirs] if isinstance(theirs, str) else theirs)])
 
     def forget(self) -> None:
-        """Close the idle connections: when one is lost, the others are too."""
+        """Close the idle connections, because when one is lost, the others are too."""
         while self._idle:
             self._idle.pop().close()
 
@@ -227,7 +227,7 @@ class PostgresStore(Store):
 
 
 class PipelineTransaction(Transaction):
-    """Statements through a pipeline: results are waited for when they are needed."""
+    """Sends statements through a pipeline, and waits for results when they are needed."""
 
     def __init__(self, store: PostgresStore, pipe: PipelineConnection) -> None:
         now = store.clock.now()
@@ -291,7 +291,7 @@ class PipelineTransaction(Transaction):
         return self._pipe.wait(reply).command_tuples or 0
 
     def release_permits(self, *, in_vain: bool) -> None:
-        """Give back what the transaction took to wait for lanes; in vain if it got no lock."""
+        """Return the permits to wait for lanes; `in_vain` means that it got no lock."""
         for permits in self._permits.values():
             permits.release(in_vain=in_vain)
 
@@ -301,7 +301,7 @@ class PipelineTransaction(Transaction):
         return self._pipe.send(statement, values)
 
     def _permit_to_wait(self, lane: object) -> None:
-        """Refuse to wait for a lane behind others of this process that wait for it in vain."""
+        """Refuse to wait for a lane behind other transactions of this process that are stuck."""
         if lane in self._permits:
             return
         permits = self._store.lane_permits(str(lane))
@@ -343,7 +343,7 @@ class PipelineContext:
     def _end(self, error: BaseException | None) -> None:
         if error is not None:
             if not isinstance(error, Exception):
-                # It may have come between a request and its result.
+                # It may have interrupted a request before its result.
                 self._store.drop(self._pipe)
                 return
             self._rollback()
@@ -358,7 +358,7 @@ class PipelineContext:
             translated = translate_error(failed)
             if isinstance(translated, StoreUnavailable):
                 raise CommitUnknown(
-                    f"the connection was lost while committing: {failed}"
+                    f"lost the connection to PostgreSQL during COMMIT: {failed}"
                 ) from failed
             raise translated or failed from failed
         self._store.put(self._pipe)

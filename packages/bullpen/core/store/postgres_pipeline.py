@@ -46,9 +46,9 @@ _DUMPERS: dict[type, Callable[[Any], bytes | None]] = {
 
 
 SILENCE_SECONDS = 3.0
-"""After so long without an answer it is checked whether the server answers others."""
+"""The time without an answer after which a new connection checks the server."""
 MAX_SILENCE_SECONDS = 600.0
-"""The longest wait for a server that answers others; its own limits are shorter."""
+"""The longest wait for a server that answers new connections; its own limits are shorter."""
 
 
 class PendingResult:
@@ -150,7 +150,7 @@ class PipelineConnection:
     def rollback(self) -> None:
         """Roll back what was begun, and receive all outstanding results."""
         if self._is_silent:
-            raise psycopg.OperationalError("the server does not answer any more")
+            raise psycopg.OperationalError("the server no longer answers")
         self.mark()
         self.say("ROLLBACK")
         self.mark()
@@ -226,10 +226,10 @@ class PipelineConnection:
             unsent = unsent and pg.flush()
 
     def _check_server(self, silent: float) -> None:
-        """Give up a server that answers nobody any more: what it would say is not waited for."""
+        """Stop waiting for a server that answers no new connection either."""
         if self._is_silent or silent > MAX_SILENCE_SECONDS or not self._server_answers():
             self._is_silent = True
-            raise psycopg.OperationalError("the server does not answer any more")
+            raise psycopg.OperationalError("the server no longer answers")
 
 
 def _rows(result: PGresult, limit: int | None) -> list[Any]:

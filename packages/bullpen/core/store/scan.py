@@ -14,7 +14,7 @@ from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
 ID_MARGIN = 1_000
-"""By how much ids may be out of time order: an id is taken before its transaction commits."""
+"""How far ids may be out of the order of time: an id is taken before its transaction commits."""
 
 LIKE_ESCAPE = "!"
 

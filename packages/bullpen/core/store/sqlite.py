@@ -31,10 +31,10 @@ from bullpen.core.store.base import SELECT_REVISION, Store
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.wake.sqlite import CommitNotifier, DatagramListener, Notifier
 
-# Write fairness: of several processes that want to write, one that has waited for long goes first.
+# Write fairness: of several waiting processes, one that has waited for long writes first.
 #
-# SQLite gives its lock to the process that asks at the right moment, so that another may ask in
-# vain for long. This lock is advisory: if it fails, the others write all the same.
+# SQLite gives its lock to the process that asks at the right moment, so another one may wait for
+# long. This lock is advisory: if it fails, all processes can still write.
 
 RETRY_DELAY_SECONDS = (0.0002, 0.001)
 PRIORITY_AFTER_SECONDS = 0.01
@@ -89,13 +89,13 @@ class WriteFairness:
 
 
 def sleep_before_retry() -> None:
-    """Wait for about as long as a transaction takes, a random time."""
+    """Wait for a random time, about as long as a transaction takes."""
     time.sleep(random.uniform(*RETRY_DELAY_SECONDS))  # noqa: S311 - not a secret
 
 
 SYNCHRONOUS_FULL, SYNCHRONOUS_NORMAL = 2, 1
 AUTOCHECKPOINT_PAGES = 4000
-"""A backstop: the checkpoint loop runs long before, and outside of any commit."""
+"""A backstop: the checkpoint loop runs long before that, outside of any commit."""
 
 _ERRORS: dict[int, tuple[type[StoreError], str]] = {
     sqlite3.SQLITE_BUSY: (StoreBusy, "the database is locked"),
@@ -106,20 +106,20 @@ _ERRORS: dict[int, tuple[type[StoreError], str]] = {
     sqlite3.SQLITE_NOTADB: (StoreCorrupt, "the file is not a database"),
     sqlite3.SQLITE_CANTOPEN: (StoreUnavailable, "the database cannot be opened"),
     sqlite3.SQLITE_IOERR: (StoreUnavailable, "the disk failed"),
-    sqlite3.SQLITE_PERM: (StoreReadOnly, "the database may not be opened"),
+    sqlite3.SQLITE_PERM: (StoreReadOnly, "no permission to open the database"),
 }
 
 LOOK_SECONDS = 0.05
-"""How often it is checked that the file is still there: each time would cost a cycle 3 %."""
+"""How often the file is checked; a check in each transaction would cost 3 % of a cycle."""
 
 NOT_UTF8 = "Could not decode to UTF-8"
-"""How Python's driver says that the bytes of a text are none."""
+"""The beginning of the error of Python's driver for a text that is not UTF-8."""
 
 
 def translate_error(error: sqlite3.Error, path: Path) -> StoreError | None:
     """The store error for an error of SQLite; None for a programming error."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    if not code and str(error).startswith(NOT_UTF8):  # what follows is a text of the database
+    if not code and str(error).startswith(NOT_UTF8):  # the rest is a text of the database
         return StoreCorrupt(f"the database is damaged: {path} ({NOT_UTF8})")
     if code not in _ERRORS:
         return None
@@ -207,7 +207,7 @@ class SqliteStore(Store):
         """A new connection with Bullpen's pragmas."""
         self.check_file()
         try:
-            # SQLite's own busy handler waits for all but BEGIN: recovery, the last close.
+            # SQLite's own busy handler waits for everything except BEGIN: recovery, the last close.
             connection = sqlite3.connect(
                 self.path,
                 timeout=self.settings.busy_seconds,
@@ -229,9 +229,9 @@ class SqliteStore(Store):
         return connection
 
     def look_at_file(self) -> None:
-        """Check the file now and then.
+        """Check the file at intervals.
 
-        What was accepted between two looks is lost as what was accepted before: with the file.
+        Messages accepted between two checks are lost together with the file, like earlier ones.
         """
         now = time.monotonic()
         if now >= self._next_look:
@@ -239,9 +239,9 @@ class SqliteStore(Store):
             self._next_look = now + LOOK_SECONDS
 
     def check_file(self) -> None:
-        """Refuse to go on with a file that was removed or replaced while it is open.
+        """Refuse a file that was removed or replaced while it was open.
 
-        SQLite would write to the old one, which nobody will ever open again, or make a new one.
+        SQLite would write to the old file, which no process opens again, or create a new one.
         """
         if self._identity is None:
             return
@@ -300,18 +300,18 @@ class SqliteStore(Store):
         self._readers.append(reader)
 
     def lock(self, since: float) -> None:
-        """Take this process's own lock of the writer; the wait since then is limited."""
+        """Take this process's own lock of the writer; the wait is limited."""
         if self._lock.acquire(blocking=False):
             return
         left = since + self.settings.busy_seconds - time.monotonic()
         if not self._lock.acquire(timeout=max(0.0, left)):
-            raise StoreBusy(f"other writes of this process wait for the database: {self.path}")
+            raise StoreBusy(f"other writes of this process are waiting for {self.path}")
 
     def begin(self, cursor: sqlite3.Cursor, since: float) -> None:
-        """Take the write lock, retrying while others have it; the wait since then is limited.
+        """Take the write lock, retrying while other processes have it; the wait is limited.
 
-        SQLite's own busy handler backs off further and further, so that some processes starve. A
-        short jittered retry halves the p99 at 8 processes, and write fairness halves the p99.9.
+        SQLite's own busy handler waits longer and longer, so that some processes starve. A short
+        jittered retry halves the p99 at 8 processes, and write fairness halves the p99.9.
         """
         start = 0.0
         self.look_at_file()

@@ -22,7 +22,7 @@ Other = TypeVar("Other")
 
 
 class Cut(list[Row]):
-    """The first rows of a page that was cut because they hold so many bytes."""
+    """The first rows of a page that was cut at the limit of bytes."""
 
 
 DeferredRow: TypeAlias = "Callable[[], Row | None]"
@@ -49,7 +49,7 @@ class Transaction(ABC):
         self.chance = chance
         self.topics: set[str] = set()
         self.page_bytes: int | None = None
-        """How many bytes the rows of one page may hold; None is any."""
+        """The maximum size of one page in bytes; None: no limit."""
 
     @abstractmethod
     def write(self, statement: Statement[Any], values: Values) -> None:
@@ -87,7 +87,7 @@ class Transaction(ABC):
     def page(self, statement: Statement[Row], values: Values) -> list[Row]:
         """The first rows of the result, as many as `page_bytes` allows and at least one.
 
-        `Cut` if there are more. What does not fit is never in memory.
+        It is a `Cut` if there are more rows, which are never in memory.
         """
 
     @abstractmethod
@@ -181,7 +181,7 @@ def make_rows(statement: Statement[Row], values: list[Any]) -> list[Row]:
 
 
 def make_page(statement: Statement[Row], values: Iterable[Any], most: int | None) -> list[Row]:
-    """The rows of these values up to so many bytes; no more of them are read."""
+    """Return the rows of these values up to a number of bytes; no more of them are read."""
     if most is None:
         return make_rows(statement, list(values))
     taken: list[Any] = []

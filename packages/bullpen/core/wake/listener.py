@@ -64,7 +64,7 @@ class WakeupDispatcher:
             try:
                 topics = self._listener.wait(LISTEN_SECONDS)
             except Exception:
-                log.exception("listening failed and goes on")
+                log.exception("waiting for wake-ups failed; trying again")
                 self._stopping.wait(1.0)
                 topics = ALL_TOPICS
             self._dispatch(topics)
@@ -75,4 +75,4 @@ class WakeupDispatcher:
                 try:
                     callback()
                 except Exception:
-                    log.exception("what was to be woken for %s failed", topic)
+                    log.exception("the subscriber of the topic %s failed", topic)

@@ -84,7 +84,7 @@ class Backup:
 
 @dataclass(frozen=True, slots=True)
 class BackupTarget:
-    """The directory for a backup, and the file name if it is to be an archive."""
+    """The directory for a backup, and the file name of an archive."""
 
     directory: Path
     file: str | None = None
