@@ -9,8 +9,8 @@ runs a command that the page does not show.
 Ids, times, process ids, versions and sizes differ from run to run: `PLACEHOLDERS` names them all.
 An id that a page shows stands for the id of this run, also in the commands that follow.
 
-`python -m tests.docs.transcripts [PAGE...]` writes the output of this run into the pages, where it
-differs.
+`python -m tests.docs.transcripts [--all] [PAGE...]` writes the output of this run into the pages
+where it differs; with --all everywhere, so that all times of a page are those of one run.
 """
 
 from __future__ import annotations
@@ -164,9 +164,9 @@ def matches(expected: list[str], actual: list[str]) -> bool:
 
 
 def rewrite(text: str, results: list[Finished]) -> str:
-    """Return the page with the output of this run where it differs."""
+    """Return the page with the output of these commands."""
     lines = text.splitlines()
-    for done in reversed([each for each in results if each.differs]):
+    for done in reversed([each for each in results if not each.step.hidden]):
         step = done.step
         begin = step.end - len(step.expected)
         lines[begin : step.end] = _shortened(step.expected, done.actual)
@@ -331,14 +331,16 @@ def run_page(page: Path) -> list[Finished]:
 
 def main() -> None:
     """Write the output of this run into the pages."""
-    for name in sys.argv[1:] or PAGES:
+    everywhere = "--all" in sys.argv[1:]
+    for name in [each for each in sys.argv[1:] if each != "--all"] or PAGES:
         page = ROOT / name
         began = time.monotonic()
         results = run_page(page)
         changed = [each for each in results if each.differs]
         for each in changed:
             print(each.diff(), end="\n\n")
-        page.write_text(rewrite(page.read_text(encoding="utf-8"), results), encoding="utf-8")
+        written = rewrite(page.read_text(encoding="utf-8"), results if everywhere else changed)
+        page.write_text(written, encoding="utf-8")
         took = time.monotonic() - began
         print(f"{name}: {len(results)} commands, {len(changed)} outputs rewritten, {took:.0f} s")
 
