@@ -1,4 +1,4 @@
-"""A channel for Bullpen that does nothing."""
+"""An example of a channel for Bullpen. It only writes to the log."""
 
 from bullpen import AddressFormat, ChannelInfo, ChannelLimits
 

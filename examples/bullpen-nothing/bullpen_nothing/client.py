@@ -1,4 +1,4 @@
-"""Serves nobody. Imported by the channel's own process alone."""
+"""The client of the channel `nothing`. Only the channel's process imports it."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class Client:
         self._log = context.log
         self._token = context.setting("nothing_token")
         self._work = threading.Event()
-        # A response for this channel was written, by whichever process: a real client would
-        # deliver it. It may be called without one, too.
+        # A process stored a response for this channel. A real client would
+        # deliver it. The callback may also be called without a response.
         context.on_commit(f"responses:{context.info.name}", self._work.set)
 
     def run(self, stop: threading.Event) -> None:
         """Do nothing until `stop` is set."""
-        self._log.info("serving nobody, with a token of %s characters", len(self._token))
+        self._log.info("ready, with a token of %s characters", len(self._token))
         while not stop.wait(1.0):
             if self._work.is_set():
                 self._work.clear()

@@ -1,4 +1,4 @@
-"""Answers in capitals. Imported by the processor alone, when an agent first needs it."""
+"""The provider `shout`. Only the processor imports it, when an agent first needs it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from bullpen import Failure, Launcher, Reply, ReportProgress, RunRequest, Settin
 
 
 class Shout:
-    """The provider `shout`."""
+    """Answers in capitals."""
 
     def __init__(self, settings: Settings, launcher: Launcher) -> None:
         """A provider that starts programs keeps the launcher; this one needs neither."""
@@ -17,5 +17,5 @@ class Shout:
         """Answer the request's messages; None if it was stopped before there was an answer."""
         if stop.is_set():
             return None
-        report("taking a deep breath")
+        report("writing in capitals")
         return Reply(text=request.prompt.upper(), usage=Usage(provider="shout", model="lungs"))

@@ -216,7 +216,7 @@ def wrap(text: str, indent: str = "") -> Iterator[str]:
 
 
 def format_provider(provider: str, model: str) -> str:
-    """Return a provider and, if it is not the provider's own choice, the model."""
+    """Return a provider and, if it is not the provider's default, the model."""
     return f"{provider} with {model}" if model else provider
 
 
