@@ -6,8 +6,9 @@ import pytest
 
 from bullpen.core.answers.leases import expire_leases
 from bullpen.core.clock import HOUR, MINUTE, SECOND
-from bullpen.core.message import ErrorKind, ReplyTo
+from bullpen.core.message import ErrorKind, Failure, ReplyTo, Usage
 from bullpen.core.models import ATTEMPTS
+from bullpen.core.queue.fail import fail_claim
 from bullpen.core.queue.lanes import LanePolicy, pause_lane, resume_lane
 from bullpen.core.store.base import Store
 from tests.conformance.verbs import (
@@ -219,6 +220,31 @@ def test_what_no_retry_mends_pauses_the_lane_and_tells_the_owner_why(
     assert f"bullpen agent resume {AGENT}" in told["message"]
     do(store, resume_lane, AGENT)
     assert ids_of(take(store)) == [sent]
+
+
+REMEDIES = [
+    (ErrorKind.SETUP, "claude", "Fix this, then run: "),
+    (ErrorKind.AUTH, "claude", "Log in (run `claude`, then /login; or run `bullpen config set "),
+    (ErrorKind.AUTH, "custom:local", "Run `bullpen provider set custom:local --key`, then run: "),
+    (ErrorKind.AUTH, "unknown", "Log in, then run: "),
+    (ErrorKind.QUOTA, "codex", "Add credit, or wait until the limit ends, then run: "),
+]
+
+
+def test_the_notice_of_a_pause_has_the_commands_that_end_it_in_order(
+    store: Store, subtests: pytest.Subtests
+) -> None:
+    for number, (kind, provider, remedy) in enumerate(REMEDIES):
+        with subtests.test(kind=kind, provider=provider):
+            agent = f"agent{number}"
+            lane(store, agent)
+            send(store, agent=agent)
+            failure = Failure(kind=kind, error="not now", usage=Usage(provider=provider))
+            do(store, fail_claim, take(store).token, failure)
+            first, second = responses(store)[-1]["message"].splitlines()
+            assert first == f"@{agent} is paused: not now"
+            assert second.startswith(remedy)
+            assert second.endswith(f", then run: bullpen agent resume {agent}")
 
 
 def test_a_message_that_needs_a_person_is_held(store: Store) -> None:

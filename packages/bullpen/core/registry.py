@@ -319,7 +319,10 @@ PROVIDERS = Registry(
             factory="bullpen.processor.providers.claude:make_claude",
             program="claude",
             install="npm install -g @anthropic-ai/claude-code",
-            log_in="run `claude`, then /login; or run `bullpen config set anthropic_api_key`",
+            log_in=(
+                "run `claude`, then /login; or run `bullpen config set anthropic_api_key` "
+                "and `bullpen restart processor`"
+            ),
             login=Login(
                 credentials=(
                     Credential("anthropic_api_key"),
@@ -343,7 +346,10 @@ PROVIDERS = Registry(
             factory="bullpen.processor.providers.codex:make_codex",
             program="codex",
             install="npm install -g @openai/codex",
-            log_in="run `codex login`; or run `bullpen config set openai_api_key`",
+            log_in=(
+                "run `codex login`; or run `bullpen config set openai_api_key` "
+                "and `bullpen restart processor`"
+            ),
             login=Login(
                 credentials=(Credential("openai_api_key"),),
                 variables=("OPENAI_API_KEY", "CODEX_API_KEY"),
