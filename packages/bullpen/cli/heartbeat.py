@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import TypedDict, Unpack
 
@@ -10,7 +11,7 @@ import click
 from bullpen.cli import completion
 from bullpen.cli.command import Result, command
 from bullpen.cli.lazy import LazyGroup
-from bullpen.cli.options import combine_options, limit_option, require_change
+from bullpen.cli.options import Function, combine_options, limit_option, require_change
 from bullpen.cli.output import format_duration, format_fields, format_state
 from bullpen.core.background import count_live_workers
 from bullpen.core.clock import (
@@ -40,36 +41,43 @@ ALL_DAY = "all"
 
 agent_argument = click.argument("agent", metavar="AGENT", shell_complete=completion.agents)
 
-heartbeat_options = combine_options(
-    click.option(
-        "--every",
-        metavar="DURATION",
-        show_default="1h",
-        help="Interval of at least one minute.",
-    ),
-    click.option(
-        "--hours",
-        metavar="HOURS",
-        show_default="all",
-        help="Hours in the owner's time zone, for example 08:00-18:00.",
-    ),
-    click.option(
-        "--budget", type=int, metavar="N", show_default="24", help="At most N heartbeats a day."
-    ),
-    click.option(
-        "--max-silent",
-        type=int,
-        metavar="N",
-        show_default="48",
-        help="Pause after N silent heartbeats in a row; 0 = never.",
-    ),
-    click.option(
-        "--to",
-        metavar="ADDRESS",
-        show_default="owner",
-        help="Reply address: channel:address, owner or nowhere.",
-    ),
-)
+
+def heartbeat_options(*, defaults: bool) -> Callable[[Function], Function]:
+    """The options of a heartbeat, with their defaults or without."""
+    return combine_options(
+        click.option(
+            "--every",
+            metavar="DURATION",
+            show_default="1h" if defaults else False,
+            help="Interval of at least one minute.",
+        ),
+        click.option(
+            "--hours",
+            metavar="HOURS",
+            show_default="all" if defaults else False,
+            help="Hours in the owner's time zone, for example 08:00-18:00.",
+        ),
+        click.option(
+            "--budget",
+            type=int,
+            metavar="N",
+            show_default="24" if defaults else False,
+            help="At most N heartbeats a day.",
+        ),
+        click.option(
+            "--max-silent",
+            type=int,
+            metavar="N",
+            show_default="48" if defaults else False,
+            help="Pause after N silent heartbeats in a row; 0 = never.",
+        ),
+        click.option(
+            "--to",
+            metavar="ADDRESS",
+            show_default="owner" if defaults else False,
+            help="Reply address: channel:address, owner or nowhere.",
+        ),
+    )
 
 
 class HeartbeatOptions(TypedDict, total=False):
@@ -142,7 +150,7 @@ def show(tx: Transaction, agent: str) -> Result:
 
 @command(heartbeat, people_only="change heartbeats", tx="write")
 @agent_argument
-@heartbeat_options
+@heartbeat_options(defaults=True)
 def on(tx: Transaction, /, agent: str, **options: Unpack[HeartbeatOptions]) -> Result:
     """Turn on or resume the heartbeat of an agent.
 
@@ -155,7 +163,7 @@ def on(tx: Transaction, /, agent: str, **options: Unpack[HeartbeatOptions]) -> R
 
 @command(heartbeat, people_only="change heartbeats", tx="write")
 @agent_argument
-@heartbeat_options
+@heartbeat_options(defaults=False)
 def set_(tx: Transaction, /, agent: str, **options: Unpack[HeartbeatOptions]) -> Result:
     """Change the given options of a heartbeat.
 

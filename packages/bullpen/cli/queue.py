@@ -50,7 +50,7 @@ from bullpen.core.store.transaction import Transaction
     aliases={"let-go": "resume"},
 )
 def queue() -> None:
-    """Inspect the queue, and retry, cancel or resume messages.
+    """List messages, and retry, cancel or resume them.
 
     \b
     Examples:

@@ -108,9 +108,10 @@ def reason_option(default: str) -> Callable[[Function], Function]:
 def pause(
     settings: Settings, agent_id: tuple[str, ...], everybody: bool, reason: str, dry_run: bool
 ) -> Result:
-    """Pause agents: running messages finish, no new ones start.
+    """Pause agents.
 
-    Paused agents still accept messages. `bullpen queue pause` is an alias.
+    Running messages finish, and no new ones start. Paused agents still accept messages.
+    `bullpen queue pause` is an alias.
 
     \b
     Examples:
@@ -175,7 +176,7 @@ def _set_up_runs(settings: Settings, named: tuple[str, ...]) -> list[str]:
 def drain(
     settings: Settings, agent_id: tuple[str, ...], everybody: bool, reason: str, dry_run: bool
 ) -> Result:
-    """Drain agents: finish their messages, accept no new ones.
+    """Drain agents: process pending messages, accept none.
 
     \b
     Examples:

@@ -133,7 +133,7 @@ def list_(
     help="Channel to read.",
 )
 def read(settings: Settings, channel: str) -> None:
-    """Print your unread responses, oldest first, and ack them.
+    """Print and ack your unread responses, oldest first.
 
     Unread responses are answers that you did not wait for, answers to schedules and heartbeats, and
     notices of Bullpen.

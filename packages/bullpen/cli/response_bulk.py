@@ -161,9 +161,10 @@ def drop(settings: Settings, /, **options: Any) -> Result:  # noqa: ANN401 - ids
 @response_filters(*FILTERS)
 @bulk_options(OPEN_RESPONSE_STATES, STATE_HELP, default="pending and unknown")
 def ack(settings: Settings, /, **options: Any) -> Result:  # noqa: ANN401 - ids and filters
-    """Ack pending or unknown responses: they count as delivered.
+    """Ack pending or unknown responses.
 
-    Give ids or numbers, or select responses by filters. An acked response is not sent (again).
+    Acked responses count as delivered and are not sent. Give ids or numbers, or select responses
+    by filters.
 
     \b
     Examples:

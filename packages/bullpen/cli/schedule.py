@@ -87,7 +87,7 @@ names_argument = click.argument(
 
 @command(schedule, in_runs=True, tx="write")
 @click.argument("text")
-@schedule_options
+@schedule_options(new=True)
 @click.option("--paused", is_flag=True, help="Create it paused.")
 def add(tx: Transaction, /, text: str, paused: bool, **options: str | None) -> Result:
     """Create a schedule that sends TEXT to an agent or team.
@@ -172,7 +172,7 @@ def show(tx: Transaction, name: str) -> Result:
 @command(schedule, in_runs=True, tx="write")
 @click.argument("name", shell_complete=completion.schedules)
 @click.option("--text", metavar="TEXT", help="Text that the agent gets.")
-@schedule_options
+@schedule_options(new=False)
 def set_(tx: Transaction, /, name: str, text: str | None, **options: str | None) -> Result:
     """Change the given options of a schedule.
 

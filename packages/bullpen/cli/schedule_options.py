@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import assert_never
 
@@ -10,7 +10,7 @@ import click
 
 from bullpen.cli import completion
 from bullpen.cli.command import acting_agent, acting_run
-from bullpen.cli.options import combine_options
+from bullpen.cli.options import Function, combine_options
 from bullpen.cli.output import format_duration, format_fields, format_state, join
 from bullpen.core.clock import (
     format_interval,
@@ -64,56 +64,65 @@ TIMING_EXAMPLES = (
     "--daily 09:00, --cron '0 9 * * 1-5', --every 30m, --at 2026-12-24T18:00 or --in 20m"
 )
 
-schedule_options = combine_options(
-    click.option(
-        "--agent", metavar="AGENT", shell_complete=completion.agents, help="Recipient: an agent."
-    ),
-    click.option(
-        "--team",
-        metavar="TEAM",
-        shell_complete=completion.teams,
-        help="Recipient: the leader of a team.",
-    ),
-    click.option("--daily", metavar="TIME", help="Every day at this time, for example 09:00."),
-    click.option(
-        "--on",
-        metavar="DAYS",
-        help="With --daily: weekdays, weekends, or days such as mon,wed.",
-    ),
-    click.option("--cron", metavar="CRON", help="A cron expression, for example '0 9 * * 1-5'."),
-    click.option(
-        "--every", metavar="DURATION", help="An interval of at least a minute, for example 30m."
-    ),
-    click.option("--at", metavar="TIME", help="Once, for example at 2026-12-24T18:00."),
-    click.option("--in", "within", metavar="DURATION", help="Once, for example in 20m."),
-    click.option(
-        "--zone",
-        metavar="NAME",
-        help="Time zone, for example Europe/Berlin (for a new schedule: the owner's).",
-    ),
-    click.option(
-        "--to", metavar="ADDRESS", help="Reply address: channel:address, owner or nowhere."
-    ),
-    click.option("--label", metavar="NAME", help="Another name for it."),
-    click.option(
-        "--missed",
-        type=click.Choice([each.value for each in MissedPolicy]),
-        show_default="one",
-        help="Due times that passed while Bullpen was not running.",
-    ),
-    click.option(
-        "--overlap",
-        type=click.Choice([each.value for each in OverlapPolicy]),
-        show_default="skip",
-        help="Due times while the previous run is unfinished.",
-    ),
-    click.option(
-        "--jitter",
-        metavar="DURATION",
-        show_default="none",
-        help="Random delay of up to DURATION.",
-    ),
-)
+
+def schedule_options(*, new: bool) -> Callable[[Function], Function]:
+    """The options of a schedule; of a new one with their defaults."""
+    return combine_options(
+        click.option(
+            "--agent",
+            metavar="AGENT",
+            shell_complete=completion.agents,
+            help="Recipient: an agent.",
+        ),
+        click.option(
+            "--team",
+            metavar="TEAM",
+            shell_complete=completion.teams,
+            help="Recipient: the leader of a team.",
+        ),
+        click.option("--daily", metavar="TIME", help="Every day at this time, for example 09:00."),
+        click.option(
+            "--on",
+            metavar="DAYS",
+            help="With --daily: weekdays, weekends, or days such as mon,wed.",
+        ),
+        click.option(
+            "--cron", metavar="CRON", help="A cron expression, for example '0 9 * * 1-5'."
+        ),
+        click.option(
+            "--every", metavar="DURATION", help="An interval of at least a minute, for example 30m."
+        ),
+        click.option("--at", metavar="TIME", help="Once, for example at 2026-12-24T18:00."),
+        click.option("--in", "within", metavar="DURATION", help="Once, for example in 20m."),
+        click.option(
+            "--zone",
+            metavar="NAME",
+            show_default="the owner's" if new else False,
+            help="Time zone, for example Europe/Berlin.",
+        ),
+        click.option(
+            "--to", metavar="ADDRESS", help="Reply address: channel:address, owner or nowhere."
+        ),
+        click.option("--label", metavar="NAME", help="Another name for it."),
+        click.option(
+            "--missed",
+            type=click.Choice([each.value for each in MissedPolicy]),
+            show_default="one" if new else False,
+            help="Due times that passed while Bullpen was not running.",
+        ),
+        click.option(
+            "--overlap",
+            type=click.Choice([each.value for each in OverlapPolicy]),
+            show_default="skip" if new else False,
+            help="Due times while the previous run is unfinished.",
+        ),
+        click.option(
+            "--jitter",
+            metavar="DURATION",
+            show_default="none" if new else False,
+            help="Random delay of up to DURATION.",
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

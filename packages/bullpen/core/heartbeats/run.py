@@ -159,7 +159,8 @@ def send_heartbeat_now(tx: Transaction, agent: str, text: str) -> str:
     if (reason := _skip_reason(lane, text)) is not None:
         raise IllegalMove(
             f"heartbeat of @{agent} not sent: {reason}",
-            hint=f"Show the agent and its text: bullpen heartbeat show {agent}",
+            hint="The agent must be active and idle, and have a text in heartbeat.md. "
+            f"Show them: bullpen queue agents, bullpen heartbeat show {agent}",
         )
     heartbeat = get_heartbeat(tx, agent)
     message = _enqueue(tx, heartbeat, text)
