@@ -144,10 +144,10 @@ BAD = {
     "less than no silence": (("--max-silent", "-1"), "max silent must be between 0", "Use 0"),
     "an address that telegram cannot read": (
         ("--to", "telegram:ann"),
-        "telegram cannot read",
+        "invalid address 'ann' for telegram",
         "telegram:123456789",
     ),
-    "an unknown channel": (("--to", "pigeon:1"), "no channel", "telegram"),
+    "an unknown channel": (("--to", "pigeon:1"), "channel 'pigeon' does not exist", "telegram"),
 }
 
 

@@ -230,16 +230,20 @@ BAD = {
     "a jitter that is too long": ((*CRON, "--jitter", "2d"), "jitter", "5m"),
     "an address that telegram cannot read": (
         (*CRON, "--to", "telegram:ann"),
-        "telegram cannot read",
+        "invalid address 'ann' for telegram",
         "telegram:123456789",
     ),
     "an address that slack cannot read": (
         (*CRON, "--to", "slack:general"),
-        "slack cannot read",
+        "invalid address 'general' for slack",
         "slack:C0123456789",
     ),
-    "an unknown channel": ((*CRON, "--to", "pigeon:1"), "no channel", "telegram"),
-    "no channel": ((*CRON, "--to", "ann"), "no channel", "telegram:123456789"),
+    "an unknown channel": (
+        (*CRON, "--to", "pigeon:1"),
+        "channel 'pigeon' does not exist",
+        "telegram",
+    ),
+    "no channel": ((*CRON, "--to", "ann"), "channel 'ann' does not exist", "telegram:123456789"),
     "an agent and a team": (
         (*CRON, "--team", "dev"),
         "--agent or --team, not both",
