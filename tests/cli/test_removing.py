@@ -42,7 +42,7 @@ def test_what_would_go_with_an_agent_is_counted_and_nothing_is_done(office: Bull
 def test_without_a_terminal_what_is_named_is_done_and_said(office: Bullpen) -> None:
     told = office.ok("agent", "remove", "stranger", "coder", "--force").out
     assert "2 of its messages are cancelled" in told
-    assert "1 schedule is paused, since nobody is there to ask" in told
+    assert "Paused 1 schedule without an agent" in told
     assert agents(office) == ["tester"]
     assert office.ok("queue", "status", "--json").json["pending"] == 0
 
