@@ -64,7 +64,7 @@ def list_(tx: Transaction) -> Result:
 
 
 @command(agent, tx="read")
-@click.argument("agent_id", shell_complete=completion.agents)
+@click.argument("agent_id", metavar="AGENT", shell_complete=completion.agents)
 def show(tx: Transaction, agent_id: str) -> Result:
     """Show one agent.
 

@@ -109,7 +109,7 @@ def agent_options(*, defaults: bool) -> Callable[[Function], Function]:
 
 
 @command(people_only="create agents", tx="write")
-@click.argument("agent_id")
+@click.argument("agent_id", metavar="AGENT")
 @agent_options(defaults=True)
 def add(tx: Transaction, /, agent_id: str, **options: str | None) -> Result:
     """Create an agent.
@@ -138,7 +138,7 @@ def add(tx: Transaction, /, agent_id: str, **options: str | None) -> Result:
 
 
 @command(people_only="change agents", tx="write")
-@click.argument("agent_id", shell_complete=completion.agents)
+@click.argument("agent_id", metavar="AGENT", shell_complete=completion.agents)
 @agent_options(defaults=False)
 def set_(tx: Transaction, /, agent_id: str, **options: str | None) -> Result:
     """Change an agent.
@@ -210,7 +210,7 @@ OVERFLOWS = click.Choice([each.value for each in Overflow])
 
 
 @command(people_only="change the policies of lanes", tx="write")
-@click.argument("agent_id", shell_complete=completion.agents)
+@click.argument("agent_id", metavar="AGENT", shell_complete=completion.agents)
 @click.option("--ordering", type=ORDERINGS, help="Order of pending messages.")
 @click.option("--batching", type=BATCHINGS, help="Pending messages that one run answers.")
 @click.option(
@@ -265,7 +265,7 @@ def lane(
 
 
 @command()
-@click.argument("agent_id", shell_complete=completion.agents)
+@click.argument("agent_id", metavar="AGENT", shell_complete=completion.agents)
 @click.argument("provider", required=False, shell_complete=completion.providers)
 @click.option(
     "--model",
@@ -301,7 +301,9 @@ def provider(settings: Settings, agent_id: str, provider: str | None, model: str
 
 
 @command(people_only="reset agents", tx="write")
-@click.argument("agent_id", nargs=-1, required=True, shell_complete=completion.agents)
+@click.argument(
+    "agent_id", metavar="AGENT...", nargs=-1, required=True, shell_complete=completion.agents
+)
 def reset(tx: Transaction, agent_id: tuple[str, ...]) -> Result:
     """Delete the sessions of agents.
 

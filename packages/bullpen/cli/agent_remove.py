@@ -21,7 +21,9 @@ from bullpen.core.settings import Settings
 
 
 @command(people_only="remove agents")
-@click.argument("agent_id", nargs=-1, required=True, shell_complete=completion.agents)
+@click.argument(
+    "agent_id", metavar="AGENT...", nargs=-1, required=True, shell_complete=completion.agents
+)
 @click.option("--force", is_flag=True, help="Cancel pending and processing messages.")
 @click.option("--delete-files", is_flag=True, help="Delete its directory if Bullpen created it.")
 @yes

@@ -52,7 +52,9 @@ def set_(settings: Settings, words: tuple[str, ...]) -> Result:
 
 
 @command(people_only="change settings")
-@click.argument("names", nargs=-1, required=True, shell_complete=completion.settings)
+@click.argument(
+    "names", metavar="NAME...", nargs=-1, required=True, shell_complete=completion.settings
+)
 def unset(settings: Settings, names: tuple[str, ...]) -> Result:
     """Reset settings to their defaults.
 

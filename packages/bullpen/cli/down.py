@@ -46,7 +46,7 @@ def down(settings: Settings) -> Result:
 
 
 @command(people_only="restart Bullpen")
-@click.argument("services", nargs=-1, type=SERVICES)
+@click.argument("services", metavar="[SERVICE]...", nargs=-1, type=SERVICES)
 def restart(settings: Settings, services: tuple[str, ...]) -> Result:
     """Restart some services, or all of them.
 

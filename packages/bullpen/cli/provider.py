@@ -57,7 +57,7 @@ HARNESSES = click.Choice([each.value for each in Harness])
 
 
 @command(provider, people_only="add providers")
-@click.argument("provider_id")
+@click.argument("provider_id", metavar="PROVIDER")
 @click.option("--harness", type=HARNESSES, required=True, help="Command line that it works with.")
 @click.option("--base-url", metavar="URL", required=True, help="Address of the service.")
 @click.option("--model", metavar="NAME", default="", help="Model of agents without their own.")
@@ -169,7 +169,13 @@ def _describe_next(summary: ProviderSummary, program: Program | None) -> list[st
 
 
 @command(provider, people_only="remove providers")
-@click.argument("provider_id", nargs=-1, required=True, shell_complete=completion.custom_providers)
+@click.argument(
+    "provider_id",
+    metavar="PROVIDER...",
+    nargs=-1,
+    required=True,
+    shell_complete=completion.custom_providers,
+)
 @yes
 def remove(settings: Settings, provider_id: tuple[str, ...], yes: bool) -> Result:
     """Remove services that were added, with their keys.
@@ -210,7 +216,7 @@ def _describe_removal(summary: ProviderSummary) -> str:
 
 
 @command(provider, people_only="change providers")
-@click.argument("provider_id", shell_complete=completion.custom_providers)
+@click.argument("provider_id", metavar="PROVIDER", shell_complete=completion.custom_providers)
 @click.option("--harness", type=HARNESSES, help="Command line that it works with.")
 @click.option("--base-url", metavar="URL", help="Address; a new host also needs --key.")
 @click.option(
