@@ -27,7 +27,7 @@ def agents(office: Bullpen) -> list[str]:
     return [each["id"] for each in office.ok("agent", "list", "--json").json]
 
 
-COUNTS = "2 waiting messages cancelled, 1 schedule paused, 1 heartbeat ended"
+COUNTS = "2 pending messages cancelled, 1 schedule paused, 1 heartbeat removed"
 
 
 def test_what_would_go_with_an_agent_is_counted_and_nothing_is_done(office: Bullpen) -> None:
@@ -41,7 +41,7 @@ def test_what_would_go_with_an_agent_is_counted_and_nothing_is_done(office: Bull
 
 def test_without_a_terminal_what_is_named_is_done_and_said(office: Bullpen) -> None:
     told = office.ok("agent", "remove", "stranger", "coder", "--force").out
-    assert "2 of its messages are cancelled" in told
+    assert "Cancelled 2 messages." in told
     assert "Paused 1 schedule without an agent" in told
     assert agents(office) == ["tester"]
     assert office.ok("queue", "status", "--json").json["pending"] == 0
@@ -62,7 +62,7 @@ def test_of_several_agents_all_are_removed_or_none(office: Bullpen) -> None:
 def test_at_a_terminal_a_person_is_asked(bullpen: Bullpen, answer: str) -> None:
     company(bullpen).ok("send", "@stranger hello", "--no-wait")
     with terminal(bullpen, "agent", "remove", "stranger", "--force") as screen:
-        screen.until("Remove @stranger (1 waiting message cancelled)? [y/N]:")
+        screen.until("Remove @stranger (1 pending message cancelled)? [y/N]:")
         screen.type(f"{answer}\n")
         assert screen.end() == (0 if answer == "y" else 1)
     assert ("stranger" in agents(bullpen)) == (answer == "n")
@@ -111,7 +111,7 @@ def test_agents_are_paused_together_and_listed_with_what_they_are_at(office: Bul
     assert "on holiday" in office.ok("agent", "show", "coder").out
     office.ok("agent", "resume", "coder", "tester")
     assert [line.split()[-2:] for line in office.ok("agent", "list").out.splitlines()[1:]] == [
-        *(["idle", "0"], ["waiting", "2"], ["idle", "0"]),
+        *(["idle", "0"], ["idle", "2"], ["idle", "0"]),
     ]
 
 

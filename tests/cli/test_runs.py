@@ -78,7 +78,7 @@ def test_a_room_is_read_by_its_members_runs_alone(office: Bullpen) -> None:
     office.ok("room", "post", "dev", "stand-up")
     words = ("history", "list", "--team", "dev")
     assert "stand-up" in office.ok(*words, **at_work(office, "coder")).out
-    assert "is not in the team" in refused(office(*words, **at_work(office, "stranger")))
+    assert "is not a member of team" in refused(office(*words, **at_work(office, "stranger")))
 
 
 def test_a_run_writes_only_to_people_who_wrote_to_its_agent(office: Bullpen) -> None:

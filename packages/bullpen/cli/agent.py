@@ -38,7 +38,7 @@ def agent() -> None:
     """
 
 
-@command(agent, tx="read")
+@command(agent, tx="read", listing=True)
 def list_(tx: Transaction) -> Result:
     """List all agents with their state.
 
@@ -59,7 +59,8 @@ def list_(tx: Transaction) -> Result:
     return Result(
         (agent_fields(each, lanes[each.id]) for each in agents),
         rows=rows,
-        empty="There are no agents yet. Next: bullpen agent add coder --provider claude",
+        ids=(each.id for each in agents),
+        empty="No agents yet. Next: bullpen agent add coder --provider claude",
     )
 
 

@@ -271,7 +271,8 @@ def lane(
     "--model",
     shell_complete=completion.models,
     metavar="NAME",
-    help="Model. With another provider and no model, the provider's default is used.",
+    show_default="the provider's own choice, if the provider changes",
+    help="Model.",
 )
 def provider(settings: Settings, agent_id: str, provider: str | None, model: str | None) -> Result:
     """Show or change an agent's provider and model.

@@ -35,7 +35,7 @@ def model() -> None:
     """
 
 
-@command(model, tx="read")
+@command(model, tx="read", listing=True)
 def list_(tx: Transaction) -> Result:
     """List the models in use with their agents.
 
@@ -59,7 +59,8 @@ def list_(tx: Transaction) -> Result:
             for provider, model in sorted(users)
         ],
         rows=rows,
-        empty="There are no agents yet. Next: bullpen agent add coder --provider claude",
+        ids=sorted({model for _, model in users if model}),
+        empty="No agents yet. Next: bullpen agent add coder --provider claude",
     )
 
 

@@ -98,7 +98,7 @@ def add(
     )
 
 
-@command(provider)
+@command(provider, listing=True)
 def list_(settings: Settings) -> Result:
     """List providers with their programs and agents.
 
@@ -119,7 +119,10 @@ def list_(settings: Settings) -> Result:
         state = describe_availability(each, program)
         rows.append((each.provider, state, each.base_url, each.model, " ".join(each.agents)))
     return Result(
-        list(map(provider_fields, providers, programs)), rows=rows, notes=path.differences(names)
+        list(map(provider_fields, providers, programs)),
+        rows=rows,
+        ids=(each.provider for each in providers),
+        notes=path.differences(names),
     )
 
 
@@ -318,7 +321,8 @@ def test(settings: Settings, provider: str, model: str) -> Result:
     "--model",
     metavar="NAME",
     shell_complete=completion.models,
-    help="Model of these agents. Without it, the provider's default is used.",
+    show_default="the provider's own choice",
+    help="Model of these agents.",
 )
 @yes
 @dry_run

@@ -122,7 +122,7 @@ RESUME: BulkVerb[MessageState, MessageRecord] = BulkVerb(
 )
 
 message_ids_argument = click.argument(
-    "named", nargs=-1, metavar="[MESSAGE_ID]...", shell_complete=completion.dead_messages
+    "named", nargs=-1, metavar="[ID]...", shell_complete=completion.dead_messages
 )
 
 
@@ -166,9 +166,7 @@ def drop(settings: Settings, /, **options: Any) -> Result:  # noqa: ANN401 - ids
 
 
 @command(people_only="cancel messages")
-@click.argument(
-    "named", nargs=-1, metavar="[MESSAGE_ID]...", shell_complete=completion.open_messages
-)
+@click.argument("named", nargs=-1, metavar="[ID]...", shell_complete=completion.open_messages)
 @message_filters("agent", "conversation", "channel", "sender", "since", "before")
 @click.option(
     "--reason",
@@ -239,9 +237,7 @@ def _cancel_conversation(
 
 
 @command(people_only="resume messages or agents")
-@click.argument(
-    "ids", nargs=-1, metavar="[MESSAGE_ID|AGENT_ID]...", shell_complete=completion.resumable
-)
+@click.argument("ids", nargs=-1, metavar="[ID|AGENT]...", shell_complete=completion.resumable)
 @click.option(
     "--conversation",
     metavar="ID",

@@ -40,7 +40,7 @@ CANCELLED_BY_HAND = "cancelled"
 
 
 @command(tx="read")
-@click.argument("message_id", shell_complete=completion.messages)
+@click.argument("message_id", metavar="ID", shell_complete=completion.messages)
 def show(tx: Transaction, message_id: str) -> Result:
     """Show a message with its state, runs and responses.
 

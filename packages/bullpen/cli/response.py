@@ -197,7 +197,7 @@ def send(
 
 
 @command(response, tx="read")
-@click.argument("response_id", shell_complete=completion.responses)
+@click.argument("response_id", metavar="ID", shell_complete=completion.responses)
 def show(tx: Transaction, response_id: str) -> Result:
     """Show a response with its text and delivery state.
 

@@ -109,9 +109,7 @@ ACK: BulkVerb[ResponseState, ResponseRecord] = BulkVerb(
 
 
 @command(people_only="retry responses")
-@click.argument(
-    "named", nargs=-1, metavar="[RESPONSE_ID]...", shell_complete=completion.lost_responses
-)
+@click.argument("named", nargs=-1, metavar="[ID]...", shell_complete=completion.lost_responses)
 @response_filters(*FILTERS)
 @bulk_options(UNDELIVERED_STATES, STATE_HELP, default="dead")
 def retry(settings: Settings, /, **options: Any) -> Result:  # noqa: ANN401 - ids and filters
@@ -136,7 +134,7 @@ def retry(settings: Settings, /, **options: Any) -> Result:  # noqa: ANN401 - id
 
 @command(people_only="drop responses")
 @click.argument(
-    "named", nargs=-1, metavar="[RESPONSE_ID]...", shell_complete=completion.undelivered_responses
+    "named", nargs=-1, metavar="[ID]...", shell_complete=completion.undelivered_responses
 )
 @response_filters(*FILTERS)
 @bulk_options(OPEN_RESPONSE_STATES, STATE_HELP, default="pending and unknown")
@@ -156,7 +154,7 @@ def drop(settings: Settings, /, **options: Any) -> Result:  # noqa: ANN401 - ids
 
 @command(people_only="ack responses")
 @click.argument(
-    "named", nargs=-1, metavar="[RESPONSE_ID]...", shell_complete=completion.undelivered_responses
+    "named", nargs=-1, metavar="[ID]...", shell_complete=completion.undelivered_responses
 )
 @response_filters(*FILTERS)
 @bulk_options(OPEN_RESPONSE_STATES, STATE_HELP, default="pending and unknown")
