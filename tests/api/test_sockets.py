@@ -247,7 +247,7 @@ def test_a_revoked_key_is_cut_off_at_once(served: Served, inside: Store, connect
         revoke_key(tx, key.id)
         append_event(tx, ProcessorStart(worker="seen by others"))
     number, reason, before = talker.end()
-    assert (number, reason) == (1008, "its key was revoked")
+    assert (number, reason) == (1008, "the key was revoked")
     assert "processor_start" not in [each["type"] for each in before]
     assert refused(served.url, secret) == 401
 

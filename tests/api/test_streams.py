@@ -213,7 +213,7 @@ def test_a_revoked_key_is_cut_off_at_once(served: Served, inside: Store, follow:
         revoke_key(tx, key.id)
         append_event(tx, ProcessorStart(worker="seen by others"))
     (*before, last) = listener.rest()
-    assert (last.event, last.data["reason"]) == ("closed", "its key was revoked")
+    assert (last.event, last.data["reason"]) == ("closed", "the key was revoked")
     assert "processor_start" not in [frame.event for frame in before]
     assert served.refused("GET", PATH, token=secret)[0] == 401
 
@@ -238,7 +238,7 @@ def test_a_login_that_ended_with_its_maker_is_cut_off_at_once(
     browser = served.post("/api/keys", {"name": "made", "scopes": ["read"]}, token=made["key"])
     listener = follow(token=browser["key"])
     served.ok("DELETE", f"/api/keys/{made['id']}")
-    assert listener.rest()[-1].data["reason"] == "its key was revoked"
+    assert listener.rest()[-1].data["reason"] == "the key was revoked"
 
 
 def test_a_slow_client_is_dropped_with_the_reason_and_comes_back_without_loss(

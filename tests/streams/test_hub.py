@@ -191,7 +191,7 @@ def test_a_revoked_key_is_cut_off_at_once_and_sees_nothing_of_what_comes_after(
         revoke_key(tx, key.id)
         append_event(tx, MessageEnqueued(MessageRef("after", None, None)))
     (last,) = cut.rest()
-    assert (last.event, last.id, last.data["reason"]) == ("closed", None, "its key was revoked")
+    assert (last.event, last.id, last.data["reason"]) == ("closed", None, "the key was revoked")
     assert agents(left.upto(newest(store)))[-1] == "after"
 
 
@@ -221,7 +221,7 @@ def test_a_key_that_expires_ends_its_stream(
     assert listener.event().event == "message_enqueued"
     clock.advance(1000)
     (last,) = listener.rest()
-    assert (last.event, last.data["reason"]) == ("closed", "its key has expired")
+    assert (last.event, last.data["reason"]) == ("closed", "the key has expired")
 
 
 def test_a_slow_client_is_dropped_with_a_reason_and_comes_back_without_loss(
@@ -236,7 +236,7 @@ def test_a_slow_client_is_dropped_with_a_reason_and_comes_back_without_loss(
         heard += quick.upto(newest(store))
     got = slow.rest()
     assert (got[-1].event, got[-1].id) == ("dropped", None)
-    assert got[-1].data["reason"] == "it reads more slowly than things happen"
+    assert got[-1].data["reason"] == "the client reads too slowly"
     assert 0 < len(got) - 1 < len(heard)
     again, _ = audience.join(hub, store, since=slow.last)
     got = [*got[:-1], *again.upto(newest(store))]

@@ -1,7 +1,6 @@
-"""One connection: it receives requests and sends answers without waiting for the other side.
+"""One connection: receives requests and sends responses without waiting for the client.
 
-Only a body that is long or late is waited for, in the thread that wants it, and only for as long
-as enough of it comes.
+Only for a long or late body does the thread that reads it wait, and only while enough bytes arrive.
 """
 
 from __future__ import annotations
@@ -29,54 +28,54 @@ READ_BYTES = 64 << 10
 BUFFERS_PER_CALL = 16
 
 LEAST_BYTES_PER_SECOND = 1024
-"""A body that comes, or an answer that goes, more slowly for long is ended."""
+"""A body or a response that is slower for some time is ended."""
 
 EARLY_SECONDS = 0.5
-"""A small body that takes longer is waited for in a thread, which may refuse the request first."""
+"""A thread takes a request whose small body takes longer, and may refuse it first."""
 
 _RECEIVE = socket.MSG_DONTWAIT
 _SEND = socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL
 
 
 class Received(Enum):
-    """What was received of a request."""
+    """The received part of a request."""
 
     PART = "part"
     REQUEST = "request"
-    """All that a thread needs to serve it."""
+    """Enough for a thread to serve it."""
     END = "end"
-    """The other side sends nothing more."""
+    """The client has stopped sending."""
 
 
 class Answer(Protocol):
-    """An answer that is made in pieces, as the client takes them."""
+    """A response that is produced in pieces, as the client reads them."""
 
     @property
     def ends(self) -> bool:
         """Whether the connection is closed after it."""
 
     def write(self, connection: Connection) -> bool:
-        """Write pieces; false if the client is to take them before there are more."""
+        """Write pieces; false if the client must read them before the next ones."""
 
     def close(self) -> None:
-        """Give up what it holds."""
+        """Release its resources."""
 
 
 class Patience:
-    """A deadline that moves on as bytes do."""
+    """A deadline that bytes extend."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self.until = time.monotonic() + seconds
 
     def moved(self, count: int) -> None:
-        """Count bytes: each buys a little time, and never more than is granted at first."""
+        """Extend the deadline by the time for these bytes, up to the initial time."""
         granted = self.until + count / LEAST_BYTES_PER_SECOND
         self.until = min(time.monotonic() + self._seconds, granted)
 
 
 class Connection:
-    """A client's connection: what was received of its request, and is unsent of the answer."""
+    """A client's connection: the received part of a request, the unsent part of a response."""
 
     def __init__(
         self,
@@ -91,29 +90,29 @@ class Connection:
         """Its address and port."""
         self.server = server
         self.requests = 0
-        """How many have begun."""
+        """The number of requests that have begun."""
         self.deadline = time.monotonic() + request_seconds
-        """When it is closed, unless what it waits for happens before."""
+        """When the connection is closed, unless it makes progress before."""
         self.head: Head | None = None
-        """The head of the request that is received or served."""
+        """The head of the present request."""
         self.answer: Answer | None = None
-        """The answer, while more of it is to be made."""
+        """The response, while it is incomplete."""
         self._request_seconds = request_seconds
         self._stall_seconds = stall_seconds
         self._received = bytearray()
         self._body = Body(0)
         self._content = bytearray()
-        """What was received of the body."""
+        """The received part of the body."""
         self._skips = False
-        """The request was answered, and the rest of its body is still to come."""
+        """Whether the request was answered before its body was complete."""
         self._serving = False
         self._broken = False
-        """The body cannot be read to its end."""
+        """Whether the body cannot be read to its end."""
         self._head_at = 0.0
         self._patience = Patience(stall_seconds)
         self._unsent: deque[memoryview | FilePart] = deque()
         self.unsent = 0
-        """How many bytes of the answer, besides files, the system has not taken yet."""
+        """The number of unsent bytes of the response, without files."""
 
     def fileno(self) -> int:
         """For the poller."""
@@ -121,17 +120,17 @@ class Connection:
 
     @property
     def size(self) -> int:
-        """How many bytes it holds."""
+        """The number of bytes that it holds."""
         return len(self._received) + len(self._content) + self.unsent
 
     @property
     def idle(self) -> bool:
-        """Whether nothing of a request was received."""
+        """Whether no part of a request was received."""
         return self.head is None and not self._received
 
     @property
     def answered(self) -> bool:
-        """Whether nothing is received of a request that is still to be answered."""
+        """Whether no part of an unanswered request was received."""
         return self._skips or self.idle
 
     @property
@@ -141,20 +140,20 @@ class Connection:
 
     @property
     def late(self) -> bool:
-        """Whether the body has not come soon after the head."""
+        """Whether the body did not arrive soon after the head."""
         waiting = self.head is not None and not self._skips
         return waiting and time.monotonic() - self._head_at > EARLY_SECONDS
 
     @property
     def keepable(self) -> bool:
-        """Whether the next request can come after this one, if only a short body is skipped."""
+        """Whether the connection can be kept, possibly after a short rest of the body."""
         if self._body.done or self._broken:
             return not self._broken
         asks = self.head is not None and self.head.waits
         return not asks and 0 < self._body.left <= SMALL_BODY_BYTES
 
     def receive(self) -> Received:
-        """Read what has come. Raises BadRequest for what is no request."""
+        """Read the received bytes. Raises BadRequest if they are not a valid request."""
         try:
             data = self.sock.recv(READ_BYTES, _RECEIVE)
         except BlockingIOError:
@@ -172,7 +171,7 @@ class Connection:
         return self.advance()
 
     def advance(self) -> Received:
-        """Look at what was received and not looked at yet."""
+        """Parse the bytes that were received and not parsed yet."""
         if self._skips:
             self._body.take(self._received, len(self._received))
             self.expect_next()
@@ -186,7 +185,7 @@ class Connection:
         room = SMALL_BODY_BYTES + 1 - len(self._content)
         self._content += self._body.take(self._received, room)
         long = max(self._body.left, len(self._content)) > SMALL_BODY_BYTES
-        # The thread that reads the body answers a client that asks whether to continue.
+        # The thread that reads the body sends `100 Continue` to a client that waits for it.
         if self._body.done or long or self.head.waits:
             return Received.REQUEST
         return Received.PART
@@ -199,14 +198,14 @@ class Connection:
         self.deadline = self._patience.until
 
     def body(self) -> BinaryIO:
-        """The body of the request, which is served from now on."""
+        """Return the body of the request, and mark the request as being served."""
         self._serving = True
         if self._body.done:
             return io.BytesIO(self._content)
         return io.BufferedReader(BodyReader(self), READ_BYTES)
 
     def read_body(self, limit: int) -> bytes:
-        """Wait for the next bytes of the body; none at its end."""
+        """Wait for the next bytes of the body; empty at its end."""
         part = bytes(self._content[:limit])
         del self._content[:limit]
         while not part and not self._body.done:
@@ -234,7 +233,7 @@ class Connection:
         self._broken = False
 
     def expect_next(self) -> None:
-        """Wait for the next request, after what is left of the one that was answered."""
+        """Wait for the next request, after the rest of the answered one."""
         if self._serving:
             self._serving = False
         elif not self._skips:
@@ -245,7 +244,7 @@ class Connection:
             self.head = None
 
     def receive_soon(self, milliseconds: int) -> Received:
-        """Read the next request, if it is here or comes within this time."""
+        """Read the next request if it arrives within this time."""
         self.expect_next()
         received = self.advance()
         if received is Received.PART:
@@ -261,22 +260,22 @@ class Connection:
             self.deadline = time.monotonic() + seconds
 
     def send(self, data: bytes) -> None:
-        """Add to the answer; it is sent when there is much, or with `flush`."""
+        """Add bytes to the response; they are sent in large pieces, or with `flush`."""
         if not self._unsent:
             self._patience = Patience(self._stall_seconds)
         self._unsent.append(memoryview(data))
         self.unsent += len(data)
 
     def sendall(self, data: bytes) -> None:
-        """As `send`, by the name that gunicorn calls."""
+        """Send bytes; gunicorn's name of `send`."""
         self.send(data)
 
     def sendfile(self, file: BinaryIO, offset: int, count: int) -> None:
-        """Add a part of a file to the answer."""
+        """Add a part of a file to the response."""
         self._unsent.append(FilePart(os.dup(file.fileno()), offset, count))
 
     def flush(self) -> bool:
-        """Send what the system takes now; whether that was all. Raises OSError."""
+        """Send what the socket accepts now; return whether that was all. Raises OSError."""
         while self._unsent:
             first = self._unsent[0]
             buffers = [first.read()] if isinstance(first, FilePart) else self._buffers()
@@ -294,7 +293,7 @@ class Connection:
         return True
 
     def _buffers(self) -> list[memoryview]:
-        """The next parts of the answer that are bytes."""
+        """Return the next parts of the response that are bytes."""
         parts = islice(self._unsent, BUFFERS_PER_CALL)
         return [part for part in takewhile(_is_buffer, parts) if isinstance(part, memoryview)]
 
@@ -307,7 +306,7 @@ class Connection:
             count -= len(self._unsent.popleft())
 
     def discard(self) -> bool:
-        """Read what nobody wants; whether more may come."""
+        """Read and discard bytes; return whether more may arrive."""
         try:
             return bool(self.sock.recv(READ_BYTES, _RECEIVE))
         except BlockingIOError:
@@ -328,7 +327,7 @@ class Connection:
 
 
 class FilePart:
-    """A part of a file that is still to be sent."""
+    """An unsent part of a file."""
 
     def __init__(self, file: int, offset: int, count: int) -> None:
         self._file = file
@@ -339,14 +338,14 @@ class FilePart:
         return self._left
 
     def read(self) -> bytes:
-        """The next bytes. Raises OSError if the file has become shorter."""
+        """Return the next bytes. Raises OSError if the file has become shorter."""
         data = os.pread(self._file, min(self._left, READ_BYTES), self._offset)
         if self._left and not data:
             raise OSError("a file became shorter while it was sent")
         return data
 
     def moved(self, count: int) -> bool:
-        """Count bytes that were sent; whether those were all."""
+        """Count sent bytes; return whether all were sent."""
         self._offset += count
         self._left -= count
         if not self._left:
@@ -359,13 +358,13 @@ class FilePart:
 
 
 class BodyReader(io.RawIOBase):
-    """The body of a request that is still being received, as a file."""
+    """The body of a request as a file, while it is being received."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     def readable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def readinto(self, buffer: WriteableBuffer) -> int:

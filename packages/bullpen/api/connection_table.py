@@ -19,16 +19,16 @@ from bullpen.api.connection import Connection, Received
 from bullpen.core.errors import BadRequest, BullpenError, Overloaded, TooSlow
 
 MAX_HELD_BYTES = 48 << 20
-"""How many bytes the connections in one stage may hold together."""
+"""The maximum number of bytes that the connections in one stage hold together."""
 
 LINGER_SECONDS = 2.0
-"""How long the other side may take to read the last answer before what it sends is reset."""
+"""How long the client may take to read the last response before its connection is reset."""
 
 CHECK_SECONDS = 0.25
 
 
 class Poller(Protocol):
-    """What is used of a selector."""
+    """The used part of a selector."""
 
     def register(
         self, fileobj: Connection, events: int, data: Callable[[Connection], None]
@@ -38,39 +38,39 @@ class Poller(Protocol):
 
 
 class Stage(Enum):
-    """What a connection waits for."""
+    """The stage of a connection: what it is waiting for."""
 
     RECEIVING = "receiving"
-    """A request, of which a part may be here."""
+    """A request, of which a part may have arrived."""
     IDLE = "idle"
     """Its next request."""
     QUEUED = "queued"
     """A thread that may wait for its body."""
     SENDING = "sending"
-    """Room for the rest of an answer."""
+    """Room for the rest of a response."""
     LINGERING = "lingering"
-    """Its other side, to close."""
+    """The client, to close the connection."""
 
 
 class Then(Enum):
-    """What follows an answer."""
+    """The step after a response."""
 
     KEEP = "keep"
     """The next request."""
     CLOSE = "close"
     CONTINUE = "continue"
-    """More of the answer, which a thread makes when what there is of it was sent."""
+    """More of the response, which a thread produces when the present part was sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How many connections, and for how long."""
+    """Limits of connections."""
 
     connections: int
     waiting: int
-    """How many of one address may wait without a whole request."""
+    """The maximum number from one address without a complete request."""
     bodies: int
-    """How many threads may wait for bodies."""
+    """The maximum number of threads that wait for bodies."""
     keep_alive_seconds: float
 
 
@@ -129,7 +129,7 @@ class ConnectionTable:
         self._finish(connection, then)
 
     def check(self) -> None:
-        """Close what is over its time, and serve requests whose bodies are late."""
+        """Close connections after their deadline, and serve requests with late bodies."""
         now = time.monotonic()
         if now < self._next_check:
             return
@@ -144,7 +144,7 @@ class ConnectionTable:
             self._start(each)
 
     def stop(self) -> None:
-        """Close what waits for a request; what has begun may end."""
+        """Close the connections without a request; begun requests may end."""
         self._stopping = True
         for stage in (Stage.RECEIVING, Stage.IDLE):
             for each in [each for each in self._stages[stage] if each.idle]:
@@ -152,7 +152,7 @@ class ConnectionTable:
                 self._close(each)
 
     def _receive(self, connection: Connection, stage: Stage | None) -> None:
-        """Read what is there, and serve the request if it is whole."""
+        """Read the received bytes, and serve the request if it is complete."""
         try:
             received = connection.receive()
         except BadRequest as error:
@@ -185,7 +185,7 @@ class ConnectionTable:
                 self._close(connection)
 
     def _start(self, connection: Connection) -> None:
-        """Let a thread serve the request."""
+        """Pass the request to a thread."""
         if not connection.has_body:
             if len(self._bodies) >= self._limits.bodies:
                 self._enter(connection, Stage.QUEUED)
@@ -201,7 +201,7 @@ class ConnectionTable:
             self._start(connection)
 
     def _finish(self, connection: Connection, then: Then) -> None:
-        """Send what is left of the answer, and go on."""
+        """Send the rest of the response, then continue."""
         try:
             sent = connection.flush()
         except OSError:
@@ -227,7 +227,7 @@ class ConnectionTable:
                 self._linger(connection)
 
     def _linger(self, connection: Connection) -> None:
-        """Close; if more of a request may come, in a while: a reset would undo the answer."""
+        """Close; after a while if more of a request may arrive: a reset could undo the response."""
         if connection.has_body and not connection.size:
             self._close(connection)
             return
@@ -252,7 +252,7 @@ class ConnectionTable:
         self._finish(connection, Then.CLOSE)
 
     def _enter(self, connection: Connection, stage: Stage) -> None:
-        """Wait for what this stage is about, and make room for it."""
+        """Put the connection into this stage, and make room for it."""
         ready = self._on_ready(connection, stage)
         self._stages[stage][connection] = ready
         if ready is not None:
@@ -267,7 +267,7 @@ class ConnectionTable:
             self._weigh(connection, stage)
 
     def _weigh(self, connection: Connection, stage: Stage) -> None:
-        """Count the bytes that it holds; if all hold too many, close the oldest that hold some."""
+        """Count its bytes; if all together hold too many, close the oldest that hold some."""
         size = connection.size
         self._held[stage] += size - self._sizes[connection]
         self._sizes[connection] = size
@@ -319,7 +319,7 @@ class ConnectionTable:
                 del self._waiting[address]
 
     def _close_one(self) -> None:
-        """Make room: close the oldest connection that nothing is done for."""
+        """Make room: close the oldest connection without a request being served."""
         for stage in (Stage.LINGERING, Stage.RECEIVING, Stage.IDLE, Stage.QUEUED):
             if members := self._stages[stage]:
                 self._drop(next(iter(members)), stage)

@@ -12,10 +12,10 @@ from bullpen.core.events.tail import EventTail
 from bullpen.core.store.base import Store
 
 MAX_RECENT_EVENTS = 500
-"""How many events are kept."""
+"""The maximum number of events that are kept."""
 
 MAX_RECENT_BYTES = 1 << 19
-"""How many bytes are kept: all of them must fit into a client's buffer."""
+"""The maximum size of the kept events, which must fit into a client's buffer."""
 
 SETTLE_SECONDS = 5.0
 

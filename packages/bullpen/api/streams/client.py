@@ -1,4 +1,4 @@
-"""One subscriber of the hub: its filter, its socket, and the frames that wait for it."""
+"""One client of the hub: its filter, its socket, and its queued frames."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from bullpen.core.access.keys import Key
 from bullpen.core.events.log import EventFilter
 
 MAX_PENDING_BYTES = 1 << 20
-"""A client with more bytes waiting is dropped; it can reconnect."""
+"""A client with more queued bytes is dropped; it can reconnect."""
 
 LOW_PENDING_BYTES = 1 << 16
-"""A client with no more than this waiting gets the next page of its backlog."""
+"""A client with at most this many queued bytes gets the next page of its backlog."""
 
 SEND_BUFFER = 1 << 17
 """The kernel's buffer for a client, which would otherwise grow to megabytes."""
 
 DEAD_MILLISECONDS = 120_000
-"""A peer that acknowledges nothing for so long is dropped."""
+"""A peer that acknowledges nothing for this time is dropped."""
 
 FRAMES_PER_CALL = 64
 
@@ -36,18 +36,18 @@ FLAGS = socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """Which events a client wants; None matches anything."""
+    """The filter of a client; None matches everything."""
 
     types: frozenset[str] | None = None
-    """Our names of events, or the reference's."""
+    """Bullpen's or TinyAGI's names of events."""
     agent: str | None = None
     conversation_id: str | None = None
     team: str | None = None
     reach: frozenset[str] | None = None
-    """The agents of the key; events without an agent are for keys that reach all."""
+    """The agents of the key; events without an agent require a key that reaches all agents."""
 
     def names_for(self, event: EncodedEvent) -> frozenset[str]:
-        """The names under which the client gets the event; none if it does not want it."""
+        """Return the names under which the client gets the event; none if it does not match."""
         record = event.record
         if self.reach is not None and record.agent not in self.reach:
             return NO_NAMES
@@ -60,7 +60,7 @@ class Filter:
         return event.names if self.types is None else event.names & self.types
 
     def frames(self, wire: StreamProtocol, events: Iterable[EncodedEvent]) -> list[bytes]:
-        """The frames of those events that the client wants."""
+        """Return the frames of the matching events."""
         named = ((each, self.names_for(each)) for each in events)
         return [each.frame(wire, names) for each, names in named if names]
 
@@ -76,7 +76,7 @@ class Filter:
 
 
 def add_own_names(types: frozenset[str]) -> frozenset[str]:
-    """Add our names of events that are given by the reference's."""
+    """Add Bullpen's names for events that are given by TinyAGI's names."""
     return types | {own for own, aliases in ALIASES.items() if types.intersection(aliases)}
 
 

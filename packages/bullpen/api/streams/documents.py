@@ -1,4 +1,4 @@
-"""Events as JSON documents: our own, and those that the reference's clients read."""
+"""Events as JSON documents, for Bullpen's and TinyAGI's clients."""
 
 from __future__ import annotations
 
@@ -58,17 +58,17 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     MessageCancelled.type: (RESPONSE, DONE),
     MessageExpired.type: (DONE,),
 }
-"""The names that the reference's program gives its events; its documents give them ours.
+"""The names of events in TinyAGI's program; TinyAGI's documentation has the same names as Bullpen.
 
-Its clients show a person's message as being worked on until its `message:done`. So each gets one:
-with its response, with the run that answered it along with others, or when it waits or is over.
+TinyAGI's clients show a person's message as processing until its `message:done`. So each message
+gets one: with its response, with the run that also answered it, or when it is held or ends.
 """
 
 _encode = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
 
 
 def encode(document: Document) -> bytes:
-    """The document as JSON. A lone surrogate, which UTF-8 cannot encode, is escaped."""
+    """Encode the document as JSON. A lone surrogate, which UTF-8 cannot encode, is escaped."""
     try:
         return _encode(document).encode()
     except UnicodeEncodeError:
@@ -76,7 +76,7 @@ def encode(document: Document) -> bytes:
 
 
 def event_document(record: EventRecord, details: EventDetails) -> Document:
-    """The event with its data as stored, and beside them what the reference's clients read."""
+    """Return the event with its stored data and the fields that TinyAGI's clients read."""
     return {
         **_flat(record, details),
         "id": record.id,
@@ -90,7 +90,7 @@ def event_document(record: EventRecord, details: EventDetails) -> Document:
 
 
 def event_team(record: EventRecord, details: EventDetails) -> str | None:
-    """The team of the event, or of its message."""
+    """Return the team of the event, or of its message."""
     named = record.data.get("team")
     if isinstance(named, str):
         return named
@@ -98,7 +98,7 @@ def event_team(record: EventRecord, details: EventDetails) -> str | None:
 
 
 def alias_documents(record: EventRecord, details: EventDetails) -> list[Document]:
-    """The events of the reference's program that this one is, with exactly their fields."""
+    """Return the equivalent events of TinyAGI's program, with exactly their fields."""
     if record.type not in ALIASES:
         return []
     return [
@@ -148,7 +148,7 @@ def _text(details: EventDetails) -> Document:
 
 
 def _address(details: EventDetails) -> Document:
-    """Where the response goes: not always where its message came from, as with the owner."""
+    """Return the recipient, who is not always the sender of the message."""
     to = details.to or details.origin
     return {} if to is None else {"channel": to.channel, "sender": to.sender}
 
@@ -164,7 +164,7 @@ def _aliases(record: EventRecord, details: EventDetails) -> Iterator[tuple[str, 
     match record.event:
         case MessageEnqueued():
             if origin is not None and _is_from_person(record, origin):
-                # The reference's clients read from the text for whom it is.
+                # TinyAGI's clients read the recipient from the text.
                 text = f"@{record.agent} {origin.preview}"[:PREVIEW_CHARS]
                 yield INCOMING, {**_where(record, origin), "agent": record.agent, "message": text}
         case ChainStepStart():
@@ -199,9 +199,9 @@ def _without_answer(
 ) -> Iterator[tuple[str, Document]]:
     match event:
         case MessageHeld(kind=None) | MessageExpired():
-            pass  # no run of it has ended just now
+            pass  # no run has just ended
         case MessageHeld() | MessageCancelled():
-            # The terminal viewer shows the agent at work until it has responded.
+            # TinyAGI's terminal viewer shows the agent as processing until its response.
             yield RESPONSE, {**who, **_response(record, details, "")}
     yield from _dones(record, details, [record.message_id])
 
@@ -229,7 +229,7 @@ def _is_from_person(record: EventRecord, origin: MessageOrigin) -> bool:
 def _dones(
     record: EventRecord, details: EventDetails, ids: Iterable[str | None]
 ) -> Iterator[tuple[str, Document]]:
-    """The end of people's messages that get no response of their own."""
+    """Yield the end of people's messages without a response of their own."""
     origin = details.origin
     if origin is None or not _is_from_person(record, origin):
         return
@@ -247,7 +247,7 @@ def _response_done(record: EventRecord, details: EventDetails) -> Document:
 
 
 def event_documents(store: Store, records: Sequence[EventRecord]) -> list[Document]:
-    """The documents of events under their own names, read in one transaction."""
+    """Return the documents of events under Bullpen's names, read in one transaction."""
     with store.read() as tx:
         details = event_details(tx, records)
     return [event_document(*each) for each in zip(records, details, strict=True)]

@@ -21,22 +21,22 @@ from bullpen.core.inspect.event_details import event_details
 from bullpen.core.store.base import Store
 
 RETRY_MILLISECONDS = 2000
-"""After which time a disconnected browser reconnects."""
+"""The time after which a disconnected browser reconnects."""
 
 MAX_REASON_BYTES = 120
-"""A WebSocket's last frame has room for 123 bytes."""
+"""The last frame of a WebSocket holds up to 123 bytes."""
 
 _TEXT, _CLOSE = 0x81, 0x88
 """The first byte of a frame that is a whole message."""
 
 
 class EndReason(Enum):
-    """Why a stream ends; the name that it has in SSE, and the number in a WebSocket."""
+    """Why a stream ends, with the name in SSE and the code in a WebSocket."""
 
     DROPPED = ("dropped", CloseReason.TRY_AGAIN_LATER)
-    """It read too slowly."""
+    """The client read too slowly."""
     CLOSED = ("closed", CloseReason.POLICY_VIOLATION)
-    """Its key was revoked or has expired."""
+    """The key was revoked or has expired."""
     CLOSING = ("closing", CloseReason.GOING_AWAY)
     """The process stops."""
     FAILED = ("failed", CloseReason.INTERNAL_ERROR)
@@ -44,7 +44,7 @@ class EndReason(Enum):
 
     @property
     def patient(self) -> bool:
-        """Whether frames that wait for the client are still sent."""
+        """Whether queued frames are still sent."""
         return self in (EndReason.CLOSING, EndReason.FAILED)
 
     @property
@@ -59,19 +59,19 @@ class EndReason(Enum):
 
 
 class StreamProtocol(ABC):
-    """How a stream is framed: SSE or WebSocket."""
+    """The framing of a stream: SSE or WebSocket."""
 
     one_way: bool
-    """Whether the client sends nothing."""
+    """Whether the client cannot send anything."""
     keep_alive: bytes
     """A frame without content that keeps proxies from closing the connection; may be empty."""
 
     @abstractmethod
     def frame(self, name: str, document: bytes, number: int | None = None) -> bytes:
-        """One JSON document under this name, with the id that the client keeps."""
+        """Frame one JSON document under this name, with the id that the client keeps."""
 
     def alone(self, name: str, document: bytes, number: int) -> bytes:
-        """The reference's document when the event's own does not follow it."""
+        """Frame TinyAGI's document if Bullpen's does not follow it."""
         return self.frame(name, document, number)
 
     def hello(self, position: int, timestamp: int) -> bytes:
@@ -115,11 +115,11 @@ class WebSocketFrames(StreamProtocol):
     keep_alive = b""
 
     def frame(self, name: str, document: bytes, number: int | None = None) -> bytes:
-        """The name and the id are in the document."""
+        """Frame the document, which has the name and the id."""
         return _head(_TEXT, len(document)) + document
 
     def alone(self, name: str, document: bytes, number: int) -> bytes:
-        """With the id in the document: there is nowhere else."""
+        """Frame TinyAGI's document with the id in it."""
         return self.frame(name, b'{"id":%d,' % number + document[1:])
 
     def goodbye(self, ending: EndReason, reason: str, timestamp: int) -> bytes:
@@ -141,7 +141,7 @@ def _head(first: int, length: int) -> bytes:
 
 
 class EncodedEvent:
-    """One event with its documents, and the frames that were made so far."""
+    """One event with its documents and cached frames."""
 
     __slots__ = ("_aliases", "_frames", "_own", "names", "record", "team")
 
@@ -154,27 +154,27 @@ class EncodedEvent:
     ) -> None:
         self.record = record
         self.team = team
-        """The team that it is about, or its message."""
+        """The team of the event, or of its message."""
         self.names = frozenset({record.type, *(name for name, _ in aliases)})
-        """Its own name, and those that it has in the reference."""
+        """Its names in Bullpen and in TinyAGI."""
         self._own = own
         self._aliases = aliases
         self._frames: dict[tuple[StreamProtocol, frozenset[str]], bytes] = {}
 
     @property
     def size(self) -> int:
-        """About how many bytes it takes."""
+        """Its approximate size in bytes."""
         return 2 * (len(self._own) + sum(len(document) for _, document in self._aliases))
 
     def frame(self, wire: StreamProtocol, names: frozenset[str]) -> bytes:
-        """Its bytes in this protocol, under these of its names."""
+        """Return its bytes in this protocol, under these names."""
         frame = self._frames.get((wire, names))
         if frame is None:
             frame = self._frames[wire, names] = self._make_frame(wire, names)
         return frame
 
     def _make_frame(self, wire: StreamProtocol, names: frozenset[str]) -> bytes:
-        """Only the last document has the id: a client that disconnects before gets all again."""
+        """Give the id to the last document only: a client that misses it gets all of them again."""
         aliases = [each for each in self._aliases if each[0] in names]
         if self.record.type in names:
             last = wire.frame(self.record.type, self._own, self.record.id)
@@ -184,7 +184,7 @@ class EncodedEvent:
 
 
 def encode_events(store: Store, records: Sequence[EventRecord]) -> list[EncodedEvent]:
-    """Encode events with what is known of their agents and messages, in one transaction."""
+    """Encode events with details of their agents and messages, in one transaction."""
     with store.read() as tx:
         all_details = event_details(tx, records)
     encoded = []

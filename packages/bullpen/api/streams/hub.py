@@ -1,4 +1,4 @@
-"""The hub: reads new events once and writes them to every subscriber without waiting."""
+"""The hub: reads new events once and writes them to every client without waiting."""
 
 from __future__ import annotations
 
@@ -32,25 +32,27 @@ TICK_SECONDS = 0.5
 
 IDLE_SECONDS = 60.0
 WAIT_SECONDS = 0.02
-"""How soon it reads again when events are still to be committed."""
+"""The pause before it reads again while events are not committed yet."""
 
 RETRY_SECONDS = 1.0
 
 REST_FACTOR, MAX_REST_SECONDS = 2.0, 0.02
-"""The pause after a round, as a multiple of its length: events meanwhile go out together."""
+"""The pause after a round, as a multiple of its length; then events are sent together."""
 
 GOODBYE_SECONDS = 30.0
-"""How long a dropped client may take to read why."""
+"""How long a dropped client may take to read the reason."""
 
 LINGER_SECONDS = 2.0
 """How long the other side may take to close after the last frame."""
+
+TOO_SLOW = "the client reads too slowly"
 
 STOP_SECONDS = 1.0
 START_SECONDS = 10.0
 
 
 class Poller:
-    """Polls the clients' sockets, and one to be woken by. Only `wake` is for other threads."""
+    """Polls the clients' sockets, and a socket for wake-ups. Only `wake` is for other threads."""
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
@@ -62,14 +64,14 @@ class Poller:
         self._woken = False
 
     def wake(self) -> None:
-        """Let `wait` return."""
+        """Make `wait` return."""
         if not self._woken:
             self._woken = True
             with suppress(OSError):  # it is closed
                 self._outer.send(b".")
 
     def wait(self, seconds: float) -> list[tuple[Client, int]]:
-        """The clients that can be read from or written to."""
+        """Return the clients that can be read from or written to."""
         clients = []
         for key, mask in self._selector.select(seconds):
             if key.data is None:
@@ -81,7 +83,7 @@ class Poller:
         return clients
 
     def watch(self, client: Client) -> None:
-        """Wait for what this client needs now."""
+        """Poll this client for reading and writing, as it needs now."""
         interest = (READ if client.reads else 0) | (WRITE if client.pending else 0)
         current = self._interests.get(client, 0)
         if interest == current:
@@ -95,7 +97,7 @@ class Poller:
         self._interests[client] = interest
 
     def forget(self, client: Client) -> None:
-        """Stop polling a client that is to be closed."""
+        """Stop polling a client before it is closed."""
         if self._interests.pop(client, 0):
             self._selector.unregister(client)
 
@@ -107,11 +109,11 @@ class Poller:
 
 
 class Hub:
-    """One thread that follows the events and writes them to every client that wants them.
+    """One thread that follows the events and writes them to the clients whose filters match.
 
-    Each page of events is read and encoded once, and written without waiting: what a socket does
-    not take is queued. A client with too much queued is told why and dropped. It loses nothing: it
-    reconnects with the last id that it has.
+    Each page of events is read and encoded once, and written without waiting; bytes that a socket
+    does not take are queued. A client with too many queued bytes is dropped with a reason. It loses
+    nothing, because it reconnects with its last id.
     """
 
     def __init__(
@@ -121,14 +123,14 @@ class Hub:
         self.owner = owner
         self._token = ""
         self._next_expiry = math.inf
-        """When the first key of a client ends, or earlier."""
+        """The time of the next expiry of a client's key, or earlier."""
         self._limit = store.settings.api_streams
         self._keep_alive = keep_alive
         self._poller = Poller()
         self._lock = threading.RLock()
         self._clients: set[Client] = set()
         self._touched: set[Client] = set()
-        """Clients with new frames, or that are to be closed."""
+        """Clients with new frames, and clients to close."""
         self._tail: EventTail | None = None
         self._recent = RecentEvents(0, self._encode)
         self._position = 0
@@ -146,7 +148,7 @@ class Hub:
         self._thread.start()
 
     def wake(self) -> None:
-        """Read events soon: there may be new ones."""
+        """Read new events soon."""
         self._woken = True
         self._poller.wake()
 
@@ -161,14 +163,14 @@ class Hub:
 
     @property
     def streams(self) -> int:
-        """How many are open."""
+        """The number of open streams."""
         return len(self._clients)
 
     @property
     def position(self) -> int:
         """The id up to which every event is committed."""
         if not self._ready.wait(START_SECONDS):
-            raise Overloaded("the events cannot be read yet")
+            raise Overloaded("the API is still loading the events")
         return self._recent.end
 
     def admit(
@@ -179,13 +181,13 @@ class Hub:
         wanted: Filter,
         limit: int | None = None,
     ) -> Client:
-        """Take over a socket, if there is room; `limit` is that of clients of this protocol."""
+        """Take over a socket if there is room; `limit` is the limit of this protocol."""
         with self._lock:
             alike = sum(each.wire is wire for each in self._clients)
             if len(self._clients) >= self._limit or (limit is not None and alike >= limit):
                 raise Overloaded(f"{len(self._clients)} streams are open already")
             if self._stopping:
-                raise Overloaded("the API stops")
+                raise Overloaded("the API is stopping")
             client = Client(connection, wire, key, wanted)
             self._clients.add(client)
             if key.expires_at is not None:
@@ -194,13 +196,13 @@ class Hub:
         return client
 
     def write_to(self, client: Client, frames: Sequence[bytes]) -> None:
-        """Write frames to one client, after those that wait for it."""
+        """Write frames to one client, after its queued frames."""
         with self._lock:
             self._push(client, frames)
         self._touch(client)
 
     def follow(self, client: Client, position: int) -> bool:
-        """Let it follow from this position; false if recent events do not reach back that far."""
+        """Make it follow from this position; false if the recent events begin later."""
         with self._lock:
             if not self._recent.covers(position):
                 return False
@@ -211,26 +213,26 @@ class Hub:
         return True
 
     def pause(self, client: Client) -> int:
-        """Write no more events to it for now; returns its position."""
+        """Stop writing events to it for now; return its position."""
         with self._lock:
             client.following = False
             return client.position
 
     def end(self, client: Client, ending: EndReason, reason: str) -> None:
-        """Send the reason, and close."""
+        """Send the reason and close."""
         with self._lock:
             self._end(client, ending, reason)
         self._touch(client)
 
     def release(self, client: Client) -> None:
-        """Send what waits, and close; its own thread reads from it no more."""
+        """Send the queued frames and close; its own thread has stopped reading from it."""
         with self._lock:
             client.reads = True
             client.end(b"", LINGER_SECONDS, at_once=False)
         self._touch(client)
 
     def forget(self, client: Client) -> None:
-        """Give up the socket of a client that never began; gunicorn may still use its own copy."""
+        """Release the socket of a client that never began; gunicorn may still use its own copy."""
         with self._lock:
             client.reads = True
             client.leave()
@@ -243,7 +245,7 @@ class Hub:
 
     def _push(self, client: Client, frames: Sequence[bytes]) -> None:
         if not client.push(frames):
-            self._end(client, EndReason.DROPPED, "it reads more slowly than things happen")
+            self._end(client, EndReason.DROPPED, TOO_SLOW)
 
     def _end(self, client: Client, ending: EndReason, reason: str) -> None:
         goodbye = client.wire.goodbye(ending, reason, self._store.clock.now())
@@ -259,26 +261,26 @@ class Hub:
             try:
                 self._step()
             except BullpenError as error:
-                log.warning("the events cannot be read: %s (%s)", error, error.hint)
+                log.warning("cannot read the events: %s (%s)", error, error.hint)
                 self._again()
             except Exception:
-                log.exception("the hub failed and goes on")
+                log.exception("the hub failed; trying again")
                 self._again()
         self._poller.close()
 
     def _again(self) -> None:
-        """Try again after a pause: what failed would fail again at once."""
+        """Try again after a pause, because an immediate attempt would fail as well."""
         self._woken = True
         self._next_round = time.monotonic() + RETRY_SECONDS
 
     def _closing(self) -> bool:
-        """End all clients, once; whether any is still open."""
+        """End all clients, once; return whether any is still open."""
         now = time.monotonic()
         with self._lock:
             if self._stop_at == float("inf"):
                 self._stop_at = now + STOP_SECONDS
                 for client in self._clients:
-                    self._end(client, EndReason.CLOSING, "Bullpen stops, or starts again")
+                    self._end(client, EndReason.CLOSING, "Bullpen stops or restarts")
             if now >= self._stop_at:
                 for client in tuple(self._clients):
                     self._close(client)
@@ -315,7 +317,7 @@ class Hub:
         return max(0.0, pause)
 
     def _round(self) -> None:
-        """Read new events and write them to all that want them."""
+        """Read new events and write them to the clients whose filters match."""
         if self._tail is None:
             self._tail, self._recent = load_recent(self._store, self._encode)
             self._position = self._recent.end
@@ -358,20 +360,20 @@ class Hub:
 
     def _send(self, client: Client, whole: bytes, frames: Sequence[bytes]) -> None:
         if not client.send(whole, frames):
-            self._end(client, EndReason.DROPPED, "it reads more slowly than things happen")
+            self._end(client, EndReason.DROPPED, TOO_SLOW)
         if client.pending or client.disconnected:
             self._touched.add(client)
 
     def _revoke(self, events: Sequence[EventRecord]) -> None:
-        """End the clients whose key was revoked, before they see later events."""
+        """End the clients whose key was revoked, before they get later events."""
         revoked = (record.event for record in events)
         closed = {event.key for event in revoked if isinstance(event, KeyRevoked)}
         for client in self._clients if closed else ():
             if client.key.id in closed:
-                self._end(client, EndReason.CLOSED, "its key was revoked")
+                self._end(client, EndReason.CLOSED, "the key was revoked")
 
     def _end_invalid(self) -> None:
-        """End the clients whose key has expired, and the owner's whose token was replaced."""
+        """End the clients whose key has expired, or whose owner's token was replaced."""
         now, token = self._store.clock.now(), self.owner.hash()
         if token == self._token and now < self._next_expiry:
             return
@@ -381,7 +383,7 @@ class Hub:
             if key.kind is KeyKind.OWNER and key.token_hash != token:
                 self._end(client, EndReason.CLOSED, "the owner's token was replaced")
             elif key.expires_at is not None and now >= key.expires_at:
-                self._end(client, EndReason.CLOSED, "its key has expired")
+                self._end(client, EndReason.CLOSED, "the key has expired")
             elif key.expires_at is not None:
                 self._next_expiry = min(self._next_expiry, key.expires_at)
 
@@ -399,7 +401,7 @@ class Hub:
             self._end_invalid()
 
     def _settle(self) -> None:
-        """Flush the touched clients, and close those that are done."""
+        """Flush the touched clients, and close the finished ones."""
         with self._lock:
             while self._touched:
                 client = self._touched.pop()

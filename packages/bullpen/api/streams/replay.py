@@ -18,26 +18,26 @@ from bullpen.core.store.base import Store
 log = logging.getLogger(__name__)
 
 CHECK_SECONDS = 1.0
-TOO_SLOW = "it reads too slowly what happened before"
+TOO_SLOW = "the client reads the stored events too slowly"
 PAGE = 100
 PAGE_BYTES = 1 << 19
-"""A page of so many bytes ends, whatever is in it."""
+"""The maximum size of a page in bytes."""
 
 ENCODED_TOGETHER = 20
 PAGE_SECONDS = 30.0
 """A client that takes longer for a page is too slow."""
 
 MAX_PAGE_READERS = 2
-"""How many requests read pages at once, so that a mass reconnect does not block the others."""
+"""The number of requests that read pages at once, so that a mass reconnect blocks no others."""
 
 _page_readers = threading.BoundedSemaphore(MAX_PAGE_READERS)
 
 
 def catch_up(hub: Hub, store: Store, client: Client, position: int) -> None:
-    """Write everything after this position to the client, then let it follow live events.
+    """Write all events after this position to the client, then make it follow live events.
 
-    The calling thread reads the backlog page by page, each when the client has taken the one
-    before, until the hub's recent events cover the rest.
+    The calling thread reads the backlog page by page, each after the client has read the previous
+    one, until the hub's recent events cover the rest.
     """
     after = write_page(hub, store, client, position)
     while after is not None:
@@ -47,27 +47,27 @@ def catch_up(hub: Hub, store: Store, client: Client, position: int) -> None:
 
 
 def write_page(hub: Hub, store: Store, client: Client, position: int) -> int | None:
-    """Write the next page of the backlog; the position after it, or None if that was all."""
+    """Write the next page of the backlog; return the position after it, or None at the end."""
     try:
         if client.closing or client.disconnected or hub.follow(client, position):
             return None
         events, position = _page(store, client.filter, position, hub.position)
         hub.write_to(client, client.filter.frames(client.wire, events))
     except BullpenError as error:
-        log.warning("a stream ends: %s (%s)", error, error.hint)
-        hub.end(client, EndReason.FAILED, "the events cannot be read")
+        log.warning("ended a stream: %s (%s)", error, error.hint)
+        hub.end(client, EndReason.FAILED, "the events could not be read")
         return None
     except Exception:
         log.exception("a stream failed")
-        hub.end(client, EndReason.FAILED, "something in Bullpen failed")
+        hub.end(client, EndReason.FAILED, "internal error")
         return None
     return position
 
 
 class Replays:
-    """Catches up the streams that hold no thread: those whose clients have taken the last page.
+    """Sends the backlog to streams without a thread of their own.
 
-    A client that reads slowly waits here, and keeps no thread waiting.
+    A client that reads slowly is parked here and blocks no thread.
     """
 
     def __init__(self, hub: Hub, store: Store) -> None:
@@ -75,7 +75,7 @@ class Replays:
         self._store = store
         self._ready: SimpleQueue[tuple[Client, int] | None] = SimpleQueue()
         self._parked: dict[Client, tuple[int, float]] = {}
-        """Clients that have not taken their page: the position after it, and their deadline."""
+        """Clients that have not read their page: the position after it, and their deadline."""
         self._lock = threading.Lock()
         self._threads = [
             threading.Thread(target=self._run, name="replays", daemon=True)
@@ -93,7 +93,7 @@ class Replays:
             self._ready.put(None)
 
     def add(self, client: Client, position: int) -> None:
-        """Write everything after this position to the client, then let it follow live events."""
+        """Write all events after this position to the client, then make it follow live events."""
         client.on_drained = self._resume
         self._ready.put((client, position))
 
@@ -136,7 +136,7 @@ class Replays:
 def backlog_pages(
     store: Store, wanted: Filter, position: int, upto: int
 ) -> Iterator[list[EncodedEvent]]:
-    """The wanted events after `position` and up to `upto`, a page at a time."""
+    """Yield the matching events after `position` and up to `upto`, a page at a time."""
     while position < upto:
         events, position = _page(store, wanted, position, upto)
         yield events

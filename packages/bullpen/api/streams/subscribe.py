@@ -1,4 +1,4 @@
-"""A request becomes a stream: query, filter, and the hand-over of its socket to the hub."""
+"""Turns a request into a stream: query, filter, and the hand-over of its socket to the hub."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
 SOCKET = "gunicorn.socket"
-"""Where gunicorn has the connection of a request."""
+"""The key of a request's connection in gunicorn's environment."""
 
 OTHER_DESCRIPTORS = 256
-"""File descriptors for the database, the logs and all else."""
+"""File descriptors for the database, the logs and everything else."""
 
 MAX_INBOX_MESSAGES = 16
-"""While more messages of a client wait, none is read from its socket."""
+"""While more messages of a client are unhandled, its socket is not read."""
 
 WAIT_SECONDS = 0.01
 MAX_FILTER_CHARS = 2000
@@ -43,21 +43,21 @@ EventTypes = Annotated[
     str | None,
     Field(
         max_length=MAX_FILTER_CHARS,
-        description="names of events, ours or the reference's, with commas between them",
+        description="Types of events, separated by commas, under Bullpen's or TinyAGI's names.",
     ),
 ]
 
 
 class StreamQuery(BaseModel):
-    """Which events, and from where."""
+    """Filters of a stream, and its position."""
 
     since_id: Cursor | None = Field(
-        None, description="everything after this id first; without it, from now on"
+        None, description="First send the events after this id. Without it, begin now."
     )
     types: EventTypes = None
     agent: Name | None = None
     conversation_id: Name | None = None
-    team: Name | None = Field(None, description="only what is about this team, or its messages")
+    team: Name | None = Field(None, description="Only events of this team or its messages.")
 
     def filter(self, key: Key) -> Filter:
         """The filter of this query for this key."""
@@ -80,7 +80,7 @@ def make_filter(
 ) -> Filter:
     """A filter for this key; text that no database can store is refused."""
     for text in (*(types or ()), agent, conversation_id, team):
-        check_text(text or "", MAX_FILTER_CHARS, "what is asked for")
+        check_text(text or "", MAX_FILTER_CHARS, "the filter")
     return Filter(
         types=types,
         agent=agent,
@@ -91,7 +91,7 @@ def make_filter(
 
 
 def split_names(text: str | None) -> frozenset[str] | None:
-    """The names between the commas; None is all."""
+    """Return the names between the commas; None means all."""
     if text is None:
         return None
     return frozenset(each.strip() for each in text.split(",") if each.strip()) or None
@@ -107,7 +107,7 @@ def open_stream(
     wanted: Filter,
     limit: int | None = None,
 ) -> Client:
-    """Give a copy of the request's socket to the hub; gunicorn will close its own."""
+    """Give a copy of the request's socket to the hub; gunicorn closes its own."""
     connection = environ[SOCKET]
     assert isinstance(connection, socket.socket)
     kept = connection.dup()
@@ -116,7 +116,7 @@ def open_stream(
     except BaseException:
         kept.close()
         raise
-    # The hub notices a key that is revoked from now on; this check, one revoked just before.
+    # The hub detects a key that is revoked from now on; this check, a key revoked just before.
     with store.read() as tx:
         valid = hub.owner.still_valid(tx, key)
     if not valid:
@@ -126,9 +126,10 @@ def open_stream(
 
 
 def starting_point(hub: Hub, store: Store, since: int | None) -> int:
-    """Where a stream begins that resumes after this id; an id that does not exist yet is now.
+    """Return the position of a stream that resumes after this id; an unknown later id means now.
 
-    If events after it were deleted, it begins after those, which the client sees by the first id.
+    If events after it were deleted, the stream begins after those; the client sees this by the
+    first id.
     """
     now = hub.position
     if since is None:
@@ -140,14 +141,14 @@ def starting_point(hub: Hub, store: Store, since: int | None) -> int:
 
 
 class HandoverResponse(Response):
-    """The head of an answer whose body the hub writes to the socket."""
+    """The head of a response whose body the hub writes to the socket."""
 
     def __init__(self, mimetype: str, then: Callable[[bytes], None]) -> None:
         super().__init__(mimetype=mimetype)
         self._then = then
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Hand the head over, and let gunicorn close its own copy of the socket."""
+        """Hand over the head, and make gunicorn close its own copy of the socket."""
         self.headers.pop("Content-Length", None)
         self.headers["Date"] = formatdate(usegmt=True)
         self.headers["Connection"] = "close"
@@ -182,12 +183,12 @@ class HubSocket:
         return data
 
     def send(self, data: bytes) -> int:
-        """Let the hub write it."""
+        """Pass the data to the hub."""
         self._hub.write_to(self.client, [bytes(data)])
         return len(data)
 
     def close(self) -> None:
-        """The library reads no more."""
+        """Release the client, because the library has stopped reading."""
         self._hub.release(self.client)
 
 
