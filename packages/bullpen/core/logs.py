@@ -25,7 +25,7 @@ MAX_TAIL_BYTES = 1 << 20
 LOG_SUFFIX = ".log"
 
 LEVEL_NAMES = {logging.WARNING: "WARN", logging.CRITICAL: "ERROR"}
-"""Levels with another name in text lines, by which the reference's clients colour them."""
+"""Levels with another name in text lines, by which TinyAGI's clients colour them."""
 
 REQUEST_ID: ContextVar[str] = ContextVar("request", default="")
 """The id of the current request, which is added to each of its log lines."""

@@ -179,7 +179,7 @@ def _log_result(
         fields["cost"] = round(result.usage.cost, 4)
     match result:
         case Reply():
-            # The reference's clients show a line with this sign as a success.
+            # TinyAGI's clients show a line with this sign as a success.
             log.info(
                 "\u2713 @%s answered %s (%s characters)",
                 *(agent, names, len(result.text)),

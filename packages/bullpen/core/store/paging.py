@@ -67,7 +67,7 @@ class TablePager(Generic[Row]):
             if value is not None
         }
         for value in values.values():
-            check_text(str(value), tx.settings.message_bytes, "what is looked for")
+            check_text(str(value), tx.settings.message_bytes, "the filter")
         names = frozenset(values)
         values["limit"] = limit
         if since is not None:

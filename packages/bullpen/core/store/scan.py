@@ -90,7 +90,7 @@ class Selection:
         for each in fields(self):
             value = getattr(self, each.name)
             if isinstance(value, str):
-                check_text(value, tx.settings.message_bytes, "what is looked for")
+                check_text(value, tx.settings.message_bytes, "the filter")
             if value is not None:
                 values[each.name] = value
         if self.error is not None:
