@@ -132,7 +132,7 @@ def test_the_cost_limit_counts_the_run_that_reaches_it(store: Store) -> None:
     answer(store, "a", "[@b: 1]", usage=Usage(cost=0.6))
     assert _held(store) == []
     answer(store, "b", "[@a: 2]", usage=Usage(cost=0.5))
-    assert _held(store) == ["the conversation has reached its cost limit of $1.00 ($1.10)"]
+    assert _held(store) == ["the conversation has reached its cost limit of $1.00 (spent: $1.10)"]
 
 
 def test_the_cost_limit_counts_what_failed_and_crashed_runs_cost(
@@ -147,7 +147,7 @@ def test_the_cost_limit_counts_what_failed_and_crashed_runs_cost(
     answer(store, "a", "[@b: 1]", usage=Usage(cost=0.2))
     assert _held(store) == []
     answer(store, "b", "[@a: 2]", usage=Usage(cost=0.2))
-    assert _held(store) == ["the conversation has reached its cost limit of $1.00 ($1.10)"]
+    assert _held(store) == ["the conversation has reached its cost limit of $1.00 (spent: $1.10)"]
 
 
 def test_no_limit_of_cost_is_any_cost(store: Store) -> None:

@@ -146,7 +146,7 @@ def test_what_cannot_go_back_is_named_and_keeps_no_other(on_both: Bullpen, store
     assert done.status == 1
     assert done.out == "Retried 1 message.\n"
     assert theirs in done.err
-    assert "archived" in done.err
+    assert "was removed" in done.err
     assert (status(store, mine), status(store, theirs)) == ("pending", "dead")
     document = on_both("queue", "retry", "--all", "--yes", "--json").json
     assert (document["done"], document["failed"]) == (0, 1)

@@ -77,7 +77,7 @@ def test_a_new_one_ends_what_the_old_one_made(stores: Stores) -> None:
 def test_one_that_others_may_read_is_said_so_and_can_be_replaced(empty: Bullpen) -> None:
     secret = empty.ok("token", "--reveal").out.strip()
     (empty.home / "token").chmod(0o644)
-    assert "read by others" in empty.ok("token").out
+    assert "readable by other users" in empty.ok("token").out
     refused = empty("token", "--reveal")
     assert refused.status == 1
     assert secret not in refused.out + refused.err
