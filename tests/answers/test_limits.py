@@ -264,7 +264,7 @@ def test_a_person_reached_by_way_of_others_is_told_at_the_first_address(store: S
     answer(store, "a", "[#dev: x]")
     answer(store, "b", "[@a: y]")
     (text,) = _person(store)
-    assert text.startswith("The messages of @b to other agents are held")
+    assert text.startswith("@b cannot hand on work")
     (row,) = (
         row for row in responses(store) if row["message"] == text and row["channel"] == "slack"
     )

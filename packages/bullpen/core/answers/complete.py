@@ -262,7 +262,7 @@ def _record_notes(
 def _limit_text(primary: Message, reason: str) -> str:
     conversation = quote(primary.conversation_id)  # a client may have chosen it
     return (
-        f"The messages of @{primary.agent} to other agents are held: {reason}.\n"
+        f"@{primary.agent} cannot hand on work: {reason}. Its messages to other agents are held.\n"
         f"To resume them, run: bullpen queue resume --conversation {conversation}\n"
         f"To cancel them, run: bullpen queue cancel --conversation {conversation}"
     )

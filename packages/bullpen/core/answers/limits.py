@@ -57,7 +57,8 @@ def find_exceeded_limit(
     if max_cost > 0:
         spent = cost + conversation_totals(tx, primary.conversation_id).cost
         if spent >= max_cost:
-            return f"{LIMIT_REASON_PREFIX}reached its cost limit of ${max_cost:.2f} (spent: ${spent:.2f})"
+            limit = f"${max_cost:.2f} (spent: ${spent:.2f})"
+            return f"{LIMIT_REASON_PREFIX}reached its cost limit of {limit}"
     return None
 
 
