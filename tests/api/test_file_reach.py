@@ -93,7 +93,7 @@ def test_an_agent_whose_directory_is_the_home_has_none_of_its_files_attached(
 def test_a_message_names_a_file_in_the_directory_of_an_agent_that_it_is_for(
     served: Served, office: Settings, tmp_path: Path
 ) -> None:
-    """As the reference's `files: ["/path/…"]`; a file of anybody else is refused truthfully."""
+    """As TinyAGI's `files: ["/path/…"]`; a file of anybody else is refused truthfully."""
     home = office.workspace / "worker"
     home.mkdir(parents=True, exist_ok=True)
     (home / "notes.md").write_text("notes")

@@ -95,7 +95,7 @@ LISTS = (
 def test_a_page_of_long_texts_ends_early_and_the_next_goes_on(full: Served) -> None:
     for path in LISTS:
         found: list[int] = []
-        since = 1  # 0 is the newest, to clients of the reference
+        since = 1  # 0 is the newest, to TinyAGI's clients
         while True:
             response = full.ask("GET", f"{path}&limit=500&since_id={since}")
             assert response.status_code == 200, path

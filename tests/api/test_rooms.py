@@ -112,7 +112,7 @@ def test_a_room_is_read_from_a_moment_on(served: Served) -> None:
 
 
 def test_since_zero_is_the_newest_posts_and_a_small_since_a_posts_number(served: Served) -> None:
-    """As TinyOffice asks, which turns the list around, and as the reference's viewer goes on."""
+    """As TinyOffice asks, which turns the list around, and as TinyAGI's viewer continues."""
     ids = [say(served, "polled", str(number)) for number in range(4)]
     assert texts(served.get("/api/chatroom/polled?limit=2&since=0")) == ["3", "2"]
     assert texts(served.get(f"/api/chatroom/polled?limit=100&since={ids[1]}")) == ["2", "3"]

@@ -273,7 +273,7 @@ def test_the_default_agents_provider_is_not_changed_by_a_setting(desk: Served) -
     assert (response.status_code, response.json()["code"]) == (400, "setting_fixed")
     assert "@assistant" in response.json()["error"]
     assert desk.get("/api/agents/assistant")["provider"] == "claude"
-    # With agents it is a settings file of the reference, where it is what nothing else says.
+    # With agents it is a settings file of TinyAGI, where it is what nothing else says.
     agents = {"scribe": {"name": "Scribe", "provider": "openai", "model": "g"}}
     models = {"provider": "openai", "openai": {"model": "g"}}
     desk.ok("POST", "/api/setup", {"models": models, "agents": agents})

@@ -1,4 +1,4 @@
-"""What an event's viewers read: what is stored, what is known, and the reference's names."""
+"""What an event's viewers read: what is stored, what is known, and TinyAGI's names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The write transactions of the reference system, TinyAGI, as a peer."""
+"""The write transactions of TinyAGI as a peer."""
 
 import sqlite3
 import time
@@ -87,7 +87,7 @@ AGENT: Final = "coder"
 
 
 def now() -> int:
-    """Return the time in whole milliseconds, as the reference system keeps it."""
+    """Return the time in whole milliseconds, as TinyAGI keeps it."""
     return time.time_ns() // 1_000_000
 
 
@@ -99,7 +99,7 @@ class TinyAGIPeer:
     """
 
     def __init__(self, directory: Path, durability: Durability) -> None:
-        """Create the tables and indexes of the reference system."""
+        """Create the tables and indexes of TinyAGI."""
         self.name = "tinyagi"
         self._connection = sqlite3.connect(directory / "tinyagi.db", isolation_level=None)
         self._connection.row_factory = sqlite3.Row

@@ -188,7 +188,7 @@ def agents() -> AgentMap:
 
 @routes.get("/api/agents/<agent_id>", READ, NotFound)
 def agent(path: AgentPath) -> AgentAnswer:
-    """Show one agent."""
+    """Get an agent."""
     require_reach(path.agent_id)
     with read() as tx:
         return agent_answer(tx, get_agent(tx, path.agent_id))
