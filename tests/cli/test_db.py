@@ -78,7 +78,7 @@ def test_an_empty_database_is_refused_with_the_command_that_makes_it(
     result = empty(*args)
     assert result.status == 1
     assert result.out == ""
-    assert "the database is empty" in result.err
+    assert "the database does not exist yet" in result.err
     assert "bullpen db upgrade" in result.err
 
 

@@ -174,7 +174,7 @@ def open_store(
         path = Path(url.database or "")
         if check and _file_is_missing(path):  # SQLite would create an empty one by opening it
             check_not_lost(settings)
-            raise SchemaTooOld("the database is empty")
+            raise SchemaTooOld(f"the database does not exist yet: {path}")
         if path.parent == settings.home:
             settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
             _make_private(path)
