@@ -1,7 +1,7 @@
 """Bullpen: a company of AI agents on a durable SQL queue.
 
-A library user imports from here, and nowhere else: every other module is internal. A name is
-loaded when it is first used, so that `import bullpen` costs next to nothing.
+Import from this module only: all other modules are internal. Names are loaded when they are first
+used, so that `import bullpen` is fast.
 """
 
 from __future__ import annotations

@@ -259,3 +259,15 @@ def test_configuring_one_lane_leaves_the_others_alone(store: Store) -> None:
     before = [row for row in rows(store, LANES) if row["agent"] == "b"]
     do(store, configure_lane, "a", LanePolicy(ordering=Ordering.PRIORITY))
     assert [row for row in rows(store, LANES) if row["agent"] == "b"] == before
+
+
+def test_an_unknown_agent_is_refused_with_the_nearest_one_that_exists(store: Store) -> None:
+    for name in ("coder", "codres"):
+        lane(store, name)
+    do(store, archive_lane, "codres")
+    for verb in (pause_lane, resume_lane, drain_lane):
+        with (
+            pytest.raises(UnknownAgent, match=r"'codre' does not exist. Did you mean 'coder'\?"),
+            store.write() as tx,
+        ):
+            verb(tx, "codre", *(() if verb is resume_lane else ("by hand",)))

@@ -71,6 +71,8 @@ def test_a_subject_and_a_sentence_tell_what_happened_without_the_row() -> None:
     )
     paused = LanePaused(agent="coder", reason="claude is not installed")
     assert f"{paused.who} {paused.sentence()}" == "@coder was paused: claude is not installed"
+    failing = LanePaused(agent="coder", reason="setup: claude is not installed")
+    assert failing.sentence() == "was paused: claude is not installed"
     changed = AgentChanged(agent="coder", changed=["model", "provider"])
     assert f"{changed.who} {changed.sentence()}" == "@coder was changed (model, provider)"
     over = TeamChainEnd(ABOUT, team=None)

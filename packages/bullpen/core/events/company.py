@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from bullpen.core.events.base import AgentEvent, Event, Level, note
+from bullpen.core.message import ErrorKind
+
+_FAILURES = frozenset(each.value for each in ErrorKind)
 
 
 class LanePaused(AgentEvent):
@@ -12,6 +15,11 @@ class LanePaused(AgentEvent):
     level = Level.WARNING
     says = "was paused"
     reason: str | None
+
+    def sentence(self) -> str:
+        """Leave out the kind of the failure that paused the agent: the error says more."""
+        kind, _, error = (self.reason or "").partition(": ")
+        return f"{self.says}: {error}" if error and kind in _FAILURES else super().sentence()
 
 
 class LaneResumed(AgentEvent):

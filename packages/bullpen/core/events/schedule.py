@@ -81,7 +81,7 @@ class ScheduleSkipped(ScheduleEvent):
 
 
 class ScheduleMissed(ScheduleEvent):
-    """A schedule was due while no scheduler was running, and does not catch up"""
+    """A schedule was due while no scheduler was running; this run was skipped"""
 
     type = "schedule_missed"
     level = Level.FAILURE

@@ -223,7 +223,7 @@ def _change(
     """Run a statement on a locked message, which maintenance may have archived meanwhile."""
     where = {"message": locked.message.id, "source": locked.state.value}
     if tx.change(statement, {**values, **where}) == 0:
-        raise UnknownMessage(f"message {locked.message.message_id!r} was archived just now")
+        raise UnknownMessage(f"message {locked.message.message_id!r} was archived a moment ago")
 
 
 def _stop_run(tx: Transaction, token: str, message: int, reason: str) -> None:
