@@ -143,3 +143,19 @@ def test_the_columns_that_users_know_keep_their_names() -> None:
     }
     for table, names in documented.items():
         assert set(names.split()) <= set(whole_schema().tables[table].c.keys())
+
+
+def test_the_code_map_has_every_module_and_no_other() -> None:
+    page = (DOCS / "explanation" / "code-map.md").read_text(encoding="utf-8")
+    tree = re.findall(r"```\n(.*?)```", page, re.DOTALL)[0]
+    above: list[str] = []
+    listed = []
+    for indent, name in re.findall(r"^( *)(\S+)", tree, re.MULTILINE):
+        above = [*above[: len(indent) // 2], name]
+        listed.append("".join(above).rstrip("/"))
+    for each in listed:
+        assert (ROOT / each).exists(), each
+    for package in ("packages/bullpen", "packages/bullpen/core", "packages/bullpen/ops"):
+        for path in (ROOT / package).iterdir():
+            if path.name not in ("__init__.py", "__pycache__", "py.typed"):
+                assert f"{package}/{path.name}" in listed

@@ -321,7 +321,7 @@ def _environment(home: Path, programs: Path) -> dict[str, str]:
 
 def run_page(page: Path) -> list[Finished]:
     """Run all commands of a page, in a directory that is removed afterwards."""
-    directory = Path(tempfile.mkdtemp(prefix="bp-docs-", dir="/tmp"))
+    directory = Path(tempfile.mkdtemp(prefix="bp-page-", dir="/tmp"))
     try:
         with reader(directory) as shell:
             return [shell.run(step) for step in parse(page.read_text(encoding="utf-8"))]
