@@ -82,6 +82,15 @@ def test_an_empty_database_is_refused_with_the_command_that_makes_it(
     assert "bullpen db upgrade" in result.err
 
 
+def test_a_command_in_a_home_that_does_not_exist_creates_nothing(empty: Bullpen) -> None:
+    nowhere = Bullpen(empty.home / "nowhere")
+    result = nowhere("agent", "list")
+    assert result.status == 1
+    assert "the database does not exist yet" in result.err
+    assert "bullpen up" in result.err
+    assert not nowhere.home.exists()
+
+
 @pytest.mark.parametrize("args", ALL, ids=" ".join)
 def test_a_database_of_a_later_version_is_refused(bullpen: Bullpen, args: tuple[str, ...]) -> None:
     connection = sqlite3.connect(bullpen.home / "bullpen.db")

@@ -172,10 +172,12 @@ def open_store(
         store = PostgresStore(url, settings, clock, ids)
     else:
         path = Path(url.database or "")
-        if check and _file_is_missing(path):  # SQLite would create an empty one by opening it
+        in_home = path.parent == settings.home
+        # SQLite would create an empty one by opening it.
+        if check and (_file_is_missing(path) or (in_home and _is_missing(settings.home))):
             check_not_lost(settings)
             raise SchemaTooOld(f"the database does not exist yet: {path}")
-        if path.parent == settings.home:
+        if in_home:
             settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
             _make_private(path)
         store = SqliteStore(path, settings, clock, ids)
@@ -192,6 +194,13 @@ def _file_is_missing(path: Path) -> bool:
     try:
         return path.parent.is_dir() and not path.exists()
     except OSError:  # SQLite reports it with an error that is translated
+        return False
+
+
+def _is_missing(path: Path) -> bool:
+    try:
+        return not path.exists()
+    except OSError:
         return False
 
 
