@@ -80,7 +80,7 @@ def commands() -> str:
     parts = ["# Commands", "", "The help of every command, as `--help` prints it."]
     for path, command in walk_commands(cli, "bullpen"):
         name = " ".join(path)
-        with click.Context(command, info_name=name) as context:
+        with click.Context(command, info_name=name, help_option_names=["-h", "--help"]) as context:
             parts += ["", f"## {name}", "", "```", command.get_help(context), "```"]
     return "\n".join(parts) + "\n"
 

@@ -88,7 +88,7 @@ json_flag = click.option("--json", "as_json", is_flag=True, help=JSON_HELP)
 
 def _list_options() -> list[click.Option]:
     return [
-        click.Option(["-q", "--quiet"], is_flag=True, help="Print the ids alone, one a line."),
+        click.Option(["-q", "--quiet"], is_flag=True, help="Print only the ids, one per line."),
         click.Option(["-w", "--watch"], is_flag=True, help="Refresh every 2 seconds until Ctrl-C."),
     ]
 

@@ -12,6 +12,7 @@ import click
 
 from bullpen.cli.command import Result, command
 from bullpen.cli.lazy import LazyGroup
+from bullpen.cli.options import Count
 from bullpen.cli.output import format_count
 from bullpen.core.clock import format_time, owner_zone_name
 from bullpen.core.settings import Settings
@@ -46,7 +47,7 @@ def db() -> None:
 @click.option("--workspace", is_flag=True, help="Include the agents' workspaces.")
 @click.option(
     "--keep",
-    type=click.IntRange(min=1),
+    type=Count(1),
     metavar="N",
     help="Keep the newest N backups of this home in the directory, delete older ones.",
 )

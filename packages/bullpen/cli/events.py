@@ -151,7 +151,7 @@ def _format_value(value: object) -> str:
     "types",
     type=EventType(),
     multiple=True,
-    help="Only events of this type, for example message_dead; repeatable.",
+    help="Only events of this type, for example message_dead. Repeatable.",
 )
 @click.option("--list-types", is_flag=True, help="List the event types.")
 @click.option(
@@ -160,7 +160,7 @@ def _format_value(value: object) -> str:
     metavar="AGENT",
     multiple=True,
     shell_complete=completion.agents,
-    help="Only events of this agent; repeatable.",
+    help="Only events of this agent. Repeatable.",
 )
 @click.option(
     "--conversation",

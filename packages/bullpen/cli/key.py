@@ -42,7 +42,7 @@ def key() -> None:
     type=SCOPES,
     multiple=True,
     required=True,
-    help="Scope of the key. Can be repeated.",
+    help="Scope of the key. Repeatable.",
 )
 @click.option(
     "--agent",
@@ -51,7 +51,7 @@ def key() -> None:
     multiple=True,
     show_default="all agents",
     shell_complete=completion.agents,
-    help="Agent that the key may use. Can be repeated.",
+    help="Agent that the key may use. Repeatable.",
 )
 @click.option(
     "--days", type=Count(1, 36_500), show_default="no expiry", help="Expire after N days."

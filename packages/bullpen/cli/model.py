@@ -72,7 +72,7 @@ def list_(tx: Transaction) -> Result:
     metavar="AGENT",
     multiple=True,
     shell_complete=completion.agents,
-    help="Agent to change; may be repeated.",
+    help="Agent to change. Repeatable.",
 )
 @click.option(
     "--provider",

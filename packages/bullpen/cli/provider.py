@@ -308,7 +308,7 @@ def test(settings: Settings, provider: str, model: str) -> Result:
     metavar="AGENT",
     multiple=True,
     shell_complete=completion.agents,
-    help="Agent to change; may be repeated.",
+    help="Agent to change. Repeatable.",
 )
 @click.option(
     "--from",

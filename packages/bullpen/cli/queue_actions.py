@@ -54,7 +54,7 @@ from bullpen.core.text import describe_unknown
 # Pending before processing: no pending message starts in place of a cancelled one.
 OPEN_STATES = (MessageState.HELD, MessageState.PENDING, MessageState.PROCESSING)
 FILTERS = ("agent", "error", "kind", "conversation", "channel", "sender", "since", "before")
-STATE_HELP = "Select messages in this state; repeatable."
+STATE_HELP = "Select messages in this state. Repeatable."
 
 RETRY_TEXT = BulkText(
     noun="message",

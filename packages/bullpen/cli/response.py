@@ -86,7 +86,7 @@ def response() -> None:
     "states",
     type=StateType(ResponseState),
     multiple=True,
-    help="Only in this state; repeatable.",
+    help="Only in this state. Repeatable.",
 )
 @click.option("--archived", is_flag=True, help="Include archived responses.")
 @limit_option()
@@ -162,7 +162,7 @@ def read(settings: Settings, channel: str) -> None:
 @click.option(
     "--to", "sender_id", metavar="ID", required=True, help="Id of the person on that channel."
 )
-@click.option("--file", "files", metavar="PATH", multiple=True, help="File to attach; repeatable.")
+@click.option("--file", "files", metavar="PATH", multiple=True, help="File to attach. Repeatable.")
 def send(
     settings: Settings, text: str, channel: str, sender_id: str, files: tuple[str, ...]
 ) -> Result:

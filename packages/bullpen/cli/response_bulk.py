@@ -34,7 +34,7 @@ from bullpen.core.states import OPEN_RESPONSE_STATES, UNDELIVERED_STATES, Respon
 from bullpen.core.store.scan import RowRef
 from bullpen.core.store.transaction import Transaction
 
-STATE_HELP = "Select responses in this state; repeatable."
+STATE_HELP = "Select responses in this state. Repeatable."
 FILTERS = ("channel", "agent", "sender", "error", "since", "before")
 DUPLICATE_WARNING = (
     "An unknown response may already have been delivered: it is sent as a possible duplicate, "

@@ -136,7 +136,7 @@ def wait_for_answers(
     metavar="PATH",
     multiple=True,
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Attach a file. Can be repeated.",
+    help="Attach a file. Repeatable.",
 )
 @click.option(
     "--priority",

@@ -10,7 +10,7 @@ import click
 
 from bullpen.cli.command import Result, command, json_requested
 from bullpen.cli.errors import print_error
-from bullpen.cli.options import MAX_LIMIT
+from bullpen.cli.options import MAX_LIMIT, Amount
 from bullpen.cli.output import (
     echo,
     format_count,
@@ -236,11 +236,10 @@ def last_words(settings: Settings, name: str, count: int) -> list[str]:
 @click.option(
     "--interval",
     "seconds",
-    type=click.FloatRange(0.2, 3600),
+    type=Amount(0.2),
     default=WATCH_SECONDS,
     show_default=True,
-    metavar="SECONDS",
-    help="Time between two refreshes.",
+    help="Seconds between two refreshes.",
 )
 def status(settings: Settings, every: bool, watched: bool, seconds: float) -> Result | None:
     """Show services, queue and pending actions.
