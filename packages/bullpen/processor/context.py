@@ -132,7 +132,7 @@ def build_prompt(texts: Sequence[str], notes: Sequence[str]) -> str:
     parts = list(texts)
     if len(parts) > 1:
         parts = [mark_number(number, len(parts), text) for number, text in enumerate(parts, 1)]
-        parts.insert(0, f"{len(texts)} messages wait for you. Answer all of them in one answer.")
+        parts.insert(0, f"{len(parts)} messages wait for you. Answer all of them in one answer.")
     if notes:
         parts.insert(0, mark_notes(list(notes)))
     return "\n\n".join(parts)
