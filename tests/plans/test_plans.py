@@ -43,6 +43,7 @@ READS_FEW_ROWS = {
     "ADD_TO_GROUP",  # one row for each cause of death
     "INSERT_GROUP",
     "MARK_NOTIFIED",
+    "SELECT_GROUP",  # as many rows as causes
     "SELECT_NEWEST_GROUPS",
 }
 """Statements of tables or conversations that stay small, so that an index would not help."""
