@@ -100,17 +100,17 @@ def test_it_shows_handoffs_a_room_a_failure_and_what_becomes_of_it(
 def test_it_is_told_as_it_goes_and_removed_if_that_is_wanted(empty: Bullpen, place: Path) -> None:
     with terminal(empty, "demo", "team", "--home", str(place), "--remove") as person:
         for text in (
-            "They run.",
-            "you → @dev: The login fails",
+            "Started the services.",
+            "you → @dev: Fix the login",
             "@coder → @reviewer: ",
             "@writer failed",
-            "@writer: Changelog",
-            "@coder → #dev: The login is done.",
+            "@writer: Added to the changelog",
+            "@coder → #dev: I fixed the login.",
             "could not answer",
             "bullpen queue retry cli_",
-            "@writer: The poster hangs at the door.",
-            "What happened: 2 handoffs",
-            f"{place} is removed.",
+            "@writer: The release notes are written.",
+            "Summary: 2 handoffs",
+            f"Removed {place}.",
         ):
             person.until(text)
         assert person.end() == 0
@@ -152,7 +152,7 @@ def test_its_services_do_not_outlive_it(
     assert process.stdout is not None
     with process, process.stdout:
         for line in process.stdout:
-            if line.startswith("They run"):
+            if line.startswith("Started the services"):
                 break
         assert living(place) != []
         end(psutil.Process(process.pid))

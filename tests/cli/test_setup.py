@@ -71,7 +71,7 @@ def test_by_itself_it_makes_all_there_is_to_make_and_twice_is_as_once(new: Bullp
     assert 'default_agent = "coder"' in before["settings"]
     again = new.ok(*BY_ITSELF, *given, "--json", BULLPEN_ANTHROPIC_API_KEY=GOOD)
     assert again.json["changed"] == []
-    assert "was all there" in new.ok(*BY_ITSELF).out
+    assert "Nothing changed" in new.ok(*BY_ITSELF).out
     assert files(new) == before
 
 
@@ -139,40 +139,40 @@ def test_a_person_sees_which_versions_are_there(new: Bullpen) -> None:
 
 def test_a_person_is_asked_and_each_answer_is_proved(new: Bullpen) -> None:
     with terminal(new, "setup") as person:
-        assert "codex      is not installed" in person.until("[claude]: ")
+        assert "codex      not installed" in person.until("[claude]: ")
         person.type("claude\n")
-        person.until("Key for claude")
+        person.until("API key for claude")
         person.type(f"{BAD}\n")
-        person.until("does not answer (auth): Invalid API key")
+        person.until("Failed (auth): Invalid API key")
         person.until("[other]: ")
         assert files(new) == {}
         person.type("again\n")
-        person.until("Key for claude")
+        person.until("API key for claude")
         person.type(f"{GOOD}\n")
-        person.until("It answers: pong")
-        person.until("name [assistant]: ")
+        person.until(": pong")
+        person.until("first agent [assistant]: ")
         person.type("no name\n")
         person.until("is not a name")
-        person.until("name [assistant]: ")
+        person.until("first agent [assistant]: ")
         person.type("coder\n")
-        person.until("choice): ")
+        person.until("Model (leave empty for the default): ")
         person.type("unheard-of\n")
         person.until("does not exist")
         person.until("[other]: ")
         person.type("\n")
-        person.until("choice): ")
+        person.until("Model (leave empty for the default): ")
         person.type("sonnet\n")
-        person.until("claude with sonnet is asked")
-        person.until("none for now): ")
+        person.until("Testing claude with sonnet")
+        person.until("for none): ")
         person.type("coder\n")
         person.until("[coder]: ")
         person.type("\n")
-        person.until("coder is an agent")
-        person.until("none for now): ")
+        person.until("agent 'coder' exists already")
+        person.until("for none): ")
         person.type("dev\n")
         person.until("[coder]: ")
         person.type("coder reviewer\n")
-        person.until("There is no @reviewer")
+        person.until("Create @reviewer (provider: claude)?")
         person.type("y\n")
         person.until("Start it? [Y/n]: ")
         person.type("n\n")
@@ -192,12 +192,12 @@ def test_a_person_is_asked_and_each_answer_is_proved(new: Bullpen) -> None:
 
 QUESTIONS = (
     ("[claude]: ", "claude\n"),
-    ("Key for claude (empty: as it has signed in by itself): ", f"{GOOD}\n"),
-    ("name [assistant]: ", "coder\n"),
-    ("choice): ", "\n"),
-    ("none for now): ", "dev\n"),
+    ("API key for claude (leave empty to use its own login): ", f"{GOOD}\n"),
+    ("first agent [assistant]: ", "coder\n"),
+    ("Model (leave empty for the default): ", "\n"),
+    ("for none): ", "dev\n"),
     ("[coder]: ", "coder, reviewer\n"),
-    ("Take on with claude? [Y/n]: ", "y\n"),
+    ("Create @reviewer (provider: claude)? [Y/n]: ", "y\n"),
     ("Start it? [Y/n]: ", ""),
 )
 
@@ -211,7 +211,7 @@ def test_ctrl_c_leaves_all_as_it_was_before_the_question(new: Bullpen, last: int
         person.until(QUESTIONS[last][0])
         before = files(new)
         person.press(CTRL_C if last % 2 else CTRL_D)
-        person.until("Stopped. The last question has changed")
+        person.until("Stopped. The unanswered question changed nothing")
         person.until("Next: bullpen setup")
         assert person.end() == 1
     assert files(new) == before
@@ -224,15 +224,15 @@ def test_the_second_time_all_is_shown_and_kept(new: Bullpen) -> None:
     new.ok(*BY_ITSELF, "--provider", "echo", "--team", "dev")
     before = files(new)
     with terminal(new, "setup") as person:
-        person.until("@assistant answers with echo. Keep that? [Y/n]: ")
+        person.until("@assistant uses the provider echo. Keep it? [Y/n]: ")
         person.type("\n")
-        person.until("@assistant is there, with echo.")
-        person.until("There is the team @dev.")
-        person.until("none for now): ")
+        person.until("Agent @assistant exists (provider: echo).")
+        person.until("Existing teams: @dev.")
+        person.until("for none): ")
         person.type("\n")
         person.until("Start it? [Y/n]: ")
         person.type("n\n")
-        person.until("it was all there")
+        person.until("Nothing changed")
         assert person.end() == 0
     assert files(new) == before
 
@@ -240,25 +240,25 @@ def test_the_second_time_all_is_shown_and_kept(new: Bullpen) -> None:
 def test_another_provider_for_who_is_there(new: Bullpen) -> None:
     new.ok(*BY_ITSELF, "--provider", "echo")
     with terminal(new, "setup") as person:
-        person.until("Keep that? [Y/n]: ")
+        person.until("Keep it? [Y/n]: ")
         person.type("n\n")
         person.until("[claude]: ")
         person.type("claude\n")
-        person.until("Key for claude")
+        person.until("API key for claude")
         person.type("\n")
         person.until("Invalid API key")
         person.until("[other]: ")
         person.type("anyway\n")
-        person.until("name [assistant]: ")
+        person.until("first agent [assistant]: ")
         person.type("\n")
-        person.until("choice): ")
+        person.until("Model (leave empty for the default): ")
         person.type("\n")
-        person.until("none for now): ")
+        person.until("for none): ")
         assert "'claude'" in files(new)["agents"]
         person.press(CTRL_C)
         person.until("Stopped")
         assert person.end() == 1
-    assert "@assistant answers with claude now" in person.shown
+    assert "provider of @assistant: claude" in person.shown
 
 
 def own_service(person: Terminal, key: str) -> None:
@@ -267,8 +267,8 @@ def own_service(person: Terminal, key: str) -> None:
         ("custom:NAME` [own]: ", "local\n"),
         ("(claude, codex) [claude]: ", "claude\n"),
         ("8000: ", "http://127.0.0.1:1\n"),
-        ("Its key: ", f"{key}\n"),
-        ("choice): ", "\n"),
+        ("API key: ", f"{key}\n"),
+        ("Model (leave empty for the default): ", "\n"),
     ):
         person.until(question)
         person.type(answer)
@@ -279,18 +279,18 @@ def test_a_service_of_ones_own_is_proved_before_it_is_kept(new: Bullpen, tmp_pat
         person.until("[claude]: ")
         person.type("custom\n")
         own_service(person, BAD)
-        person.until("It does not answer (auth)")
+        person.until("Failed (auth)")
         assert files(new) == {}
         person.until("[other]: ")
         person.type("again\n")
         own_service(person, GOOD)
-        person.until("It answers: pong")
-        person.until("name [assistant]: ")
+        person.until(": pong")
+        person.until("first agent [assistant]: ")
         assert GOOD in files(new)["custom_providers"]
         person.type("\n")
-        person.until("choice): ")
+        person.until("Model (leave empty for the default): ")
         person.type("\n")
-        person.until("none for now): ")
+        person.until("for none): ")
         person.press(CTRL_C)
         person.until("Stopped")
         assert person.end() == 1
@@ -307,22 +307,22 @@ def test_it_ends_with_a_message_that_is_answered(new: Bullpen) -> None:
         assert made.json["test"]["answers"][0]["message"].startswith("Say hello")
         assert new("status").status == 0
         with terminal(new, "setup") as person:
-            person.until("Keep that? [Y/n]: ")
+            person.until("Keep it? [Y/n]: ")
             person.type("n\n")
             person.until("[claude]: ")
             person.type("claude\n")
-            person.until("Key for claude")
+            person.until("API key for claude")
             person.type(f"{GOOD}\n")
-            person.until("name [coder]: ")
+            person.until("first agent [coder]: ")
             person.type("\n")
-            person.until("choice): ")
+            person.until("Model (leave empty for the default): ")
             person.type("\n")
-            person.until("none for now): ")
+            person.until("for none): ")
             person.type("\n")
-            person.until("sees the new settings after a restart. Restart processor")
+            person.until("New settings take effect after a restart. Restart processor")
             person.until("[Y/n]: ")
             person.type("\n")
-            person.until("Send a message to @coder? [Y/n]: ")
+            person.until("Send a test message to @coder? [Y/n]: ")
             person.type("\n")
             person.until("@coder: pong")
             assert person.end() == 0

@@ -22,7 +22,7 @@ from bullpen.cli.command import Result, command, json_requested, write_transacti
 from bullpen.cli.down import stop_all
 from bullpen.cli.interrupts import END_SIGNALS, Interrupts
 from bullpen.cli.lazy import LazyGroup
-from bullpen.cli.output import echo
+from bullpen.cli.output import echo, format_count
 from bullpen.cli.response import CLI
 from bullpen.cli.screen import Screen
 from bullpen.cli.send import SENDER, enqueue_message, open_waiting_store, wait_for_answers
@@ -65,11 +65,18 @@ COUNTED_EVENTS = {
     "dead": MessageDead.type,
     "tried_again_by_hand": MessageRetried.type,
 }
+COUNT_NOUNS = {
+    "handoffs": ("handoff", "handoffs"),
+    "room_posts": ("room post", "room posts"),
+    "failed_and_tried_again": ("failed attempt with a retry", "failed attempts with a retry"),
+    "dead": ("dead message", "dead messages"),
+    "tried_again_by_hand": ("retry by a person", "retries by a person"),
+}
 
 
 @click.group(cls=LazyGroup)
 def demo() -> None:
-    """Show Bullpen at work, in a home of its own.
+    """Run a demonstration in a temporary home.
 
     \b
     Example:
@@ -78,21 +85,21 @@ def demo() -> None:
 
 
 def create_home(directory: Path | None) -> Path:
-    """Create the home: an empty directory, in the directory of temporary files unless given."""
+    """Create the home: a temporary directory, or the given empty one."""
     if directory is None:
         return Path(tempfile.mkdtemp(prefix="bullpen-demo-"))
     home = directory.expanduser().absolute()
     if home.exists() and (not home.is_dir() or any(home.iterdir())):
         raise InTheWay(
-            f"{home} is not empty: the demonstration has a home of its own",
-            hint="Give a directory that does not exist yet, or leave --home away.",
+            f"{home} is not empty",
+            hint="Give a directory that does not exist yet, or leave --home out.",
         )
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     return home
 
 
 def populate_home(home: Path) -> Settings:
-    """Write settings, agents and their plugin there; the caller's own settings do not apply."""
+    """Write settings, agents and their plugin there; the caller's settings do not apply."""
     for name in [each for each in os.environ if each.startswith(ENVIRONMENT_PREFIX)]:
         del os.environ[name]
     os.environ[f"{ENVIRONMENT_PREFIX}HOME"] = str(home)
@@ -127,7 +134,7 @@ def populate_home(home: Path) -> Settings:
 
 @contextmanager
 def running_services(settings: Settings) -> Iterator[list[str]]:
-    """Run the services in this block; Ctrl-C and SIGTERM stop them, too."""
+    """Run the services in this block; Ctrl-C and SIGTERM stop them as well."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     started = False
@@ -136,12 +143,12 @@ def running_services(settings: Settings) -> Iterator[list[str]]:
         started = True
         if any(each in failed for each in REQUIRED_SERVICES):
             raise ServiceFailed(
-                f"{', '.join(failed)} of the demonstration do not run",
-                hint=f"Look at the logs in {settings.logs}.",
+                f"services of the demonstration did not start: {', '.join(failed)}",
+                hint=f"Read the logs in {settings.logs}.",
             )
         yield failed
     finally:
-        with Interrupts(END_SIGNALS, second_raises=False).active():  # one is enough
+        with Interrupts(END_SIGNALS, second_raises=False).active():  # it is stopping already
             if not started:
                 poll_until(Supervisor(settings).alive, BEGUN_SECONDS, STATE_POLL_SECONDS)
             stop_all(settings)
@@ -164,13 +171,13 @@ class TeamDemo:
     counts: dict[str, int] = field(default_factory=dict)
 
     def tell(self, *lines: str) -> None:
-        """Print lines, unless one JSON document is wanted."""
+        """Print lines, unless --json was given."""
         if not self.as_json:
             for each in lines:
                 echo(each)
 
     def say(self, what: str, to: str, text: str) -> ConversationFollower:
-        """Send a message as a person, and follow its conversation to the end."""
+        """Send a message as a person, and wait for the end of its conversation."""
         self.tell("", what, f"  you → {to}: {text.removeprefix(f'[{to}: ').removesuffix(']')}")
         new = NewMessage(agent=to.lstrip("@#"), message=text, channel=CLI, sender=SENDER)
         position, conversation = enqueue_message(self.store, new, "", (), None)
@@ -181,15 +188,15 @@ class TeamDemo:
         return follower
 
     def follow(self, follower: ConversationFollower, what: str) -> WaitResult:
-        """Follow a conversation to the end, and record it as a step."""
+        """Wait for the end of a conversation, and record it as a step."""
         screen = Screen(quiet=self.as_json, silent=self.as_json)
         result = wait_for_answers(follower, screen, WAIT_SECONDS, asks=False)
         if result.end is WaitEnd.LEFT:
             raise KeyboardInterrupt
         if result.end is not WaitEnd.AT_REST:
             raise ServiceFailed(
-                f"the demonstration does not go on with {follower.conversation_id}",
-                hint=f"Look at the logs in {self.settings.logs}.",
+                f"the demonstration's message {follower.conversation_id} was not answered",
+                hint=f"Read the logs in {self.settings.logs}.",
             )
         found = wait_fields(follower.conversation_id, result, 0.0)
         names = ("message_id", "state", "answers", "messages")
@@ -213,14 +220,16 @@ class TeamDemo:
 @click.option(
     "--home",
     type=click.Path(path_type=Path),
-    help="An empty directory for it; else one below the directory of temporary files.",
+    show_default="a temporary directory",
+    help="An empty directory for its home.",
 )
-@click.option("--keep/--remove", default=True, show_default=True, help="Keep that home, or not.")
+@click.option("--keep/--remove", default=True, show_default=True, help="Keep its home.")
 def team(_: Settings, home: Path | None, keep: bool) -> None:
-    """Show three agents that hand work on, meet in a room, fail and are tried again.
+    """Show three agents that work as a team.
 
-    It takes half a minute, needs no account, and touches nothing of yours: it has a home, a
-    database and a port of its own. Its services end with it; its home stays to be looked at.
+    They hand work to each other, post in a room, fail and are retried. The demonstration takes
+    about ten seconds and needs no account. It has its own home, database and port, and changes
+    nothing in your installation. Its services stop at the end; its home is kept.
 
     \b
     Examples:
@@ -241,7 +250,7 @@ def team(_: Settings, home: Path | None, keep: bool) -> None:
         _clean_up(place, keep, as_json)
         raise
     counts = show.counts
-    text = textwrap.fill(f"What happened: {', '.join(_format_counts(counts))}", WIDTH)
+    text = textwrap.fill(f"Summary: {', '.join(_format_counts(counts))}.", WIDTH)
     result = Result(
         {
             "home": str(place),
@@ -260,54 +269,54 @@ def _play(settings: Settings, as_json: bool) -> TeamDemo:
     _greet(settings, as_json)
     with running_services(settings), open_waiting_store(settings) as store:
         show = TeamDemo(settings, store, as_json)
-        show.tell("They run.")
+        show.tell("Started the services.")
         show.say(
-            "1. The leader hands work on. One of them fails, and tries again by itself.",
+            "1. A handoff: each agent passes work to the next. @writer fails once and is retried.",
             f"@{TEAM}",
-            "The login fails for people with an umlaut in their name.",
+            "Fix the login: it fails for names with an umlaut.",
         )
         show.say(
-            "2. What is said in the room everybody hears.",
+            "2. A room: every member of the team reads each post.",
             f"#{TEAM}",
-            f"[#{TEAM}: Stand-up: what is each of you at?]",
+            f"[#{TEAM}: Stand-up: what did you finish?]",
         )
-        what = "3. What cannot be done is told, and kept until a person tries it again."
-        dead = show.say(what, "@writer", "Make a poster of it.")
+        what = "3. A dead message: it is kept until a person retries or drops it."
+        dead = show.say(what, "@writer", "Write the release notes.")
         show.tell(f"  $ bullpen queue retry {dead.conversation_id}")
         with store.write() as tx:
             retry(tx, dead.conversation_id)
         show.follow(dead, what)
         show.count_events()
         if not as_json:
-            echo("\nThe services are stopped ...")
+            echo("\nStopping the services ...")
     return show
 
 
 def _greet(settings: Settings, as_json: bool) -> None:
     if as_json:
         return
-    echo("Three agents, @coder, @reviewer and @writer, are the team @dev. They are played")
-    echo("by echo: no account is needed, and nothing leaves this machine.")
+    echo("The agents @coder, @reviewer and @writer are the team @dev. The provider echo plays")
+    echo("their answers: no account is needed, and no data leaves this machine.")
     echo(f"  Home  {settings.home}")
     echo(f"  API   {api_url(settings)}")
-    echo("Their services are started ...")
+    echo("Starting the services ...")
 
 
 def _format_counts(counts: dict[str, int]) -> list[str]:
-    return [f"{count} {name.replace('_', ' ')}" for name, count in counts.items()]
+    return [format_count(counts[name], *nouns) for name, nouns in COUNT_NOUNS.items()]
 
 
 def _next_steps(home: Path, conversation: str) -> Iterator[str]:
-    yield f"All of it stays in {home}. Look at it:"
+    yield f"Kept the home {home}. Examine it with:"
     yield f"  export BULLPEN_HOME={shlex.quote(str(home))}"
     yield f"  bullpen trace {conversation}"
     yield f"  bullpen room read {TEAM}"
     yield f"  bullpen up && bullpen team watch {TEAM}"
-    yield f"Remove it: bullpen down && rm -r {shlex.quote(str(home))}"
+    yield f"Remove it with: bullpen down && rm -r {shlex.quote(str(home))}"
 
 
 def _clean_up(home: Path, keep: bool, as_json: bool) -> None:
     if not keep:
         shutil.rmtree(home, ignore_errors=True)
         if not as_json:
-            echo(f"{home} is removed.")
+            echo(f"Removed {home}.")

@@ -1,6 +1,7 @@
-"""The lines of the demonstration's agents: a plugin for the provider `echo`.
+"""The answers of the demonstration's agents: a plugin for the provider `echo`.
 
-Each cue is an agent, a text in its message, and what it does the first time, the second and so on.
+Each cue is an agent, a text in its message, and the commands for the first attempt, the second and
+so on.
 """
 
 from __future__ import annotations
@@ -11,21 +12,21 @@ from typing import Protocol
 CUES = (
     (
         *("coder", "umlaut"),
-        "!sleep 1\n!say It is mended, with a test. [@reviewer: Look at the fix, please.]",
+        "!sleep 1\n!say I fixed the login and added a test. [@reviewer: Please review the fix.]",
     ),
     (
-        *("reviewer", "at the fix"),
-        "!sleep 1\n!say The fix is right. [@writer: A changelog line, please.]",
+        *("reviewer", "review the fix"),
+        "!sleep 1\n!say The fix is correct. [@writer: Please add a changelog line.]",
     ),
     (
         *("writer", "changelog"),
         "!sleep 1\n!fail",
-        "!say Changelog: people with an umlaut in their name can log in.",
+        "!say Added to the changelog: Fixed the login for names with an umlaut.",
     ),
-    ("coder", "Stand-up", "!say [#dev: The login is done.]"),
-    ("reviewer", "Stand-up", "!say [#dev: Nothing waits for a review.]"),
-    ("writer", "Stand-up", "!say [#dev: The changelog has a new line.]"),
-    ("writer", "poster", "!fail permanent", "!say The poster hangs at the door."),
+    ("coder", "Stand-up", "!say [#dev: I fixed the login.]"),
+    ("reviewer", "Stand-up", "!say [#dev: I reviewed the fix. No reviews are pending.]"),
+    ("writer", "Stand-up", "!say [#dev: I updated the changelog.]"),
+    ("writer", "release notes", "!fail permanent", "!say The release notes are written."),
 )
 LISTENS = "!sleep 0"
 ROOM = "chatroom"

@@ -1,4 +1,4 @@
-"""bullpen run: one service in the foreground. The composition root: it alone sees the services."""
+"""bullpen run: one service in the foreground. The composition root: it imports all services."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ from bullpen.ops.services.recovery import begin_recovery
 @click.group(cls=LazyGroup, aliases=RENAMED_SERVICES)
 @click.pass_obj
 def run(settings: Settings) -> None:
-    """Run one service in the foreground, beside those that the supervisor runs.
+    """Run one service in the foreground.
 
-    More than one processor or scheduler may work for a home; the supervisor has one of each.
+    It runs in addition to the supervisor's services. A home may have more than one processor and
+    scheduler; the supervisor runs one of each.
 
     \b
     Example:
@@ -46,12 +47,12 @@ def run(settings: Settings) -> None:
 
 
 def _end_with_supervisor(settings: Settings) -> None:
-    """End when the supervisor does; if that was killed, see to it that it is started again."""
+    """End with the supervisor; if it was killed, start its recovery."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # until the service has its own handler
     process, supervisor = os.getpid(), supervisor_pid(os.environ)
 
     def recover() -> None:
-        # A process that this one forked ends here as well.
+        # Forks of this process run this function as well.
         if os.getpid() == process and os.getppid() != supervisor:
             begin_recovery(settings)
 
@@ -61,7 +62,9 @@ def _end_with_supervisor(settings: Settings) -> None:
 
 @run.command()
 def processor() -> None:
-    """Claim messages and answer them, until SIGTERM or Ctrl-C.
+    """Claim messages and run agents.
+
+    Runs until SIGTERM or Ctrl-C.
 
     \b
     Example:
@@ -76,7 +79,9 @@ def processor() -> None:
 
 @run.command()
 def scheduler() -> None:
-    """Do what is due, and keep the store in order, until SIGTERM or Ctrl-C.
+    """Run schedules, heartbeats and maintenance jobs.
+
+    Runs until SIGTERM or Ctrl-C.
 
     \b
     Example:
@@ -91,12 +96,12 @@ def scheduler() -> None:
 
 @run.command()
 @click.argument("name")
-@click.option("--account", default="", help="Which of the channel's accounts, if it has several.")
+@click.option("--account", default="", help="Account of the channel.")
 @click.pass_obj
 def channel(settings: Settings, name: str, account: str) -> None:
-    """Serve a channel until SIGTERM or Ctrl-C.
+    """Run the client of a channel.
 
-    The channel's client receives what people write, and delivers the responses to them.
+    The client receives people's messages and delivers responses. Runs until SIGTERM or Ctrl-C.
 
     \b
     Example:
@@ -113,14 +118,16 @@ def channel(settings: Settings, name: str, account: str) -> None:
 @run.command()
 @click.pass_obj
 def api(settings: Settings) -> None:
-    """Serve the API, until SIGTERM or Ctrl-C.
+    """Serve the API.
+
+    Runs until SIGTERM or Ctrl-C.
 
     \b
     Example:
       bullpen run api
     """
     with _single_instance(settings, "api"):
-        # Before the rest is loaded: a start that fails must fail sooner than it counts as one.
+        # Before the imports, because the supervisor counts a start as successful after a second.
         check_api_address(settings)
         if not has_valid_database_url(settings):
             from bullpen.api import closed
@@ -136,14 +143,16 @@ def api(settings: Settings) -> None:
 @run.command()
 @click.pass_obj
 def guard(settings: Settings) -> None:
-    """Stop what crashes again and again, and tell the owner. The supervisor speaks to it.
+    """Pause services that crash repeatedly.
+
+    The crash guard also notifies the owner. Only the supervisor can run it.
 
     \b
     Example:
       bullpen run guard
     """
     if not is_supervised(os.environ):
-        raise click.UsageError("Only the supervisor can run this; see services/guard.conf.")
+        raise click.UsageError("only the supervisor can run the guard")
     with _single_instance(settings, "guard"):
         with keep_imports():
             from bullpen.ops.services import crash_guard as process
@@ -154,7 +163,9 @@ def guard(settings: Settings) -> None:
 @run.command()
 @click.pass_obj
 def recovery(settings: Settings) -> None:
-    """Start the supervisor again after it was killed. The services that it left begin this.
+    """Restart the supervisor after it was killed.
+
+    The services that it leaves behind start this command.
 
     \b
     Example:
@@ -168,10 +179,7 @@ def recovery(settings: Settings) -> None:
 
 @contextmanager
 def _service_store(name: str) -> Iterator[Store]:
-    """The store, for a service that works.
-
-    A service must not work with other limits than were set: here a bad setting is an error.
-    """
+    """The store of a service. Here an invalid setting is an error: limits must not be ignored."""
     settings = Settings.load(os.environ)
     with _single_instance(settings, name), closing(open_store(settings)) as store:
         yield store
@@ -179,7 +187,7 @@ def _service_store(name: str) -> Iterator[Store]:
 
 @contextmanager
 def _single_instance(settings: Settings, name: str) -> Iterator[None]:
-    """Hold the service's lock under the supervisor; a process that a person starts needs none."""
+    """Hold the service's lock under the supervisor; a service that a person starts needs none."""
     if not is_supervised(os.environ):
         yield
         return

@@ -1,4 +1,4 @@
-"""bullpen setup: a guided first configuration."""
+"""bullpen setup: a guided first configuration: provider, agent, team, test message."""
 
 from __future__ import annotations
 
@@ -46,18 +46,36 @@ class SetupOptions:
 
 
 @command(people_only="set Bullpen up")
-@click.option("--provider", default="", shell_complete=completion.providers, help="What answers.")
-@click.option("--model", default="", shell_complete=completion.models, help="Which model of it.")
 @click.option(
-    "--agent", default="", shell_complete=completion.agents, help="The first agent's name."
+    "--provider",
+    default="",
+    shell_complete=completion.providers,
+    help="Provider of the first agent.",
 )
-@click.option("--team", default="", shell_complete=completion.teams, help="A team's name.")
 @click.option(
-    "--member", "members", multiple=True, shell_complete=completion.agents, help="One of it."
+    "--model", default="", shell_complete=completion.models, help="Model of the provider."
 )
-@click.option("--no-probe", is_flag=True, help="Do not ask the provider for a word before.")
-@click.option("--no-start", is_flag=True, help="Do not start Bullpen, and send no message.")
-@click.option("--no-input", "--yes", "-y", "no_input", is_flag=True, help="Ask no questions.")
+@click.option(
+    "--agent", default="", shell_complete=completion.agents, help="Name of the first agent."
+)
+@click.option("--team", default="", shell_complete=completion.teams, help="Name of a team.")
+@click.option(
+    "--member",
+    "members",
+    multiple=True,
+    shell_complete=completion.agents,
+    help="Member of the team. Repeatable.",
+)
+@click.option("--no-probe", is_flag=True, help="Do not test the provider first.")
+@click.option("--no-start", is_flag=True, help="Do not start Bullpen or send a test message.")
+@click.option(
+    "--no-input",
+    "--yes",
+    "-y",
+    "no_input",
+    is_flag=True,
+    help="Use options and defaults without questions.",
+)
 def setup(
     settings: Settings,
     /,
@@ -70,11 +88,12 @@ def setup(
     no_start: bool,
     no_input: bool,
 ) -> Result | None:
-    """Ask a few questions, prove each answer, and end with a message that is answered.
+    """Set up a provider, an agent and a team.
 
-    What answers, who the first agent is, a first team, and a message to try it. What is there is
-    shown and kept unless you say otherwise. Ctrl-C stops at any question; what was answered before
-    it is kept. With --no-input nothing is asked: what is not said is as it is, or usual.
+    Asks for a provider, a first agent and a team, tests each answer, and sends a test message.
+    Existing agents and teams are kept. Ctrl-C stops at any question; earlier answers are kept.
+    With --no-input there are no questions: options that are not given keep their present value or
+    get the default.
 
     \b
     Examples:
@@ -94,16 +113,16 @@ def setup(
     if no_input:
         return _run_unattended(SetupHome(settings, _print_note), options)
     if json_requested():
-        raise click.UsageError("--json needs --no-input: questions are no document.")
+        raise click.UsageError("--json needs --no-input")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise click.UsageError(
-            f"There is no terminal to ask questions at. Instead: {NO_INPUT_COMMAND}"
+            f"setup asks questions and needs a terminal; without one, use `{NO_INPUT_COMMAND}`"
         )
     home = SetupHome(settings, echo)
     try:
         return _run_interactive(home, TerminalPrompter(), options)
     except (click.Abort, KeyboardInterrupt):
-        echo("\nStopped. The last question has changed nothing.")
+        echo("\nStopped. The unanswered question changed nothing.")
         for line in _changes(home) if home.changed else ():
             echo(line)
         echo("Next: bullpen setup")
@@ -111,14 +130,14 @@ def setup(
 
 
 def _run_interactive(home: SetupHome, prompter: Prompter, options: SetupOptions) -> Result:
-    echo("A few questions. Ctrl-C stops; what was answered before is kept.\n")
+    echo("Press Enter to accept a default. Ctrl-C stops; earlier answers are kept.\n")
     home.load()
     chosen = _provider(home, prompter, options)
-    echo("\n2. Who answers?")
+    echo("\n2. First agent")
     agent = _agent(home, prompter, options, chosen)
-    echo("\n3. Agents that hand work to each other are a team.")
+    echo("\n3. Team: agents that can hand work to each other (optional)")
     team = _team(home, prompter, options, agent)
-    echo("\n4. A message to try it.")
+    echo("\n4. Test message")
     trial = _trial(home, prompter, options, agent)
     to = f"@{team.id}" if team is not None else f"@{agent.id}"
     return Result(
@@ -129,13 +148,13 @@ def _run_interactive(home: SetupHome, prompter: Prompter, options: SetupOptions)
 
 
 def _provider(home: SetupHome, prompter: Prompter, options: SetupOptions) -> ChosenProvider:
-    echo("1. What answers?")
+    echo("1. Provider: the program or service that runs the agents")
     if options.provider:
         return check_provider(home, prompter, options.provider, options.model, probes=options.probe)
     now = home.agents.get(options.agent or home.settings.default_agent)
     if now is not None:
         model = f" ({now.model})" if now.model else ""
-        if prompter.yes(f"@{now.id} answers with {now.provider}{model}. Keep that?"):
+        if prompter.yes(f"@{now.id} uses the provider {now.provider}{model}. Keep it?"):
             return ChosenProvider(now.provider, now.model)
     return choose_provider(home, prompter)
 
@@ -148,7 +167,7 @@ def _agent(
         return ensure_agent(home, options.agent, chosen.provider, chosen.model)
     now = home.agents.get(home.settings.default_agent)
     if now is not None and (now.provider, now.model) == (chosen.provider, chosen.model):
-        echo(f"  @{now.id} is there, with {now.provider}.")
+        echo(f"  Agent @{now.id} exists (provider: {now.provider}).")
         return now
     return choose_agent(home, prompter, chosen)
 
@@ -164,13 +183,13 @@ def _trial(
 ) -> TrialResult | None:
     if not options.start or not ensure_running(home, prompter):
         return None
-    if not prompter.yes(f"Send a message to @{agent.id}?"):
+    if not prompter.yes(f"Send a test message to @{agent.id}?"):
         return None
     return send_trial(home, agent.id, as_json=False)
 
 
 def _run_unattended(home: SetupHome, options: SetupOptions) -> Result:
-    """Ask no questions: what was not given stays as it is, or gets its default."""
+    """Ask no questions; missing options keep their present value or get the default."""
     prompter = DefaultPrompter()
     home.load()
     name = options.agent or home.settings.default_agent
@@ -208,8 +227,8 @@ def _installed_provider() -> str:
 
 def _changes(home: SetupHome) -> list[str]:
     if not home.changed:
-        return ["Nothing is changed: it was all there."]
-    return ["Kept:", *(f"  {each}" for each in home.changed)]
+        return ["Nothing changed."]
+    return ["Saved:", *(f"  {each}" for each in home.changed)]
 
 
 def _print_note(text: str) -> None:

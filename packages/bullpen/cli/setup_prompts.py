@@ -1,4 +1,4 @@
-"""Who answers the questions of setup: a person at a terminal, or the defaults."""
+"""The answers to the questions of setup: from a person at a terminal, or the defaults."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Prompter(ABC):
     @property
     @abstractmethod
     def there(self) -> bool:
-        """Whether a person answers, who may answer otherwise the next time."""
+        """Whether a person answers, who can choose another answer next time."""
 
 
 class TerminalPrompter(Prompter):
@@ -65,17 +65,17 @@ class TerminalPrompter(Prompter):
             echo(each)
 
     def choose(self, question: str, choices: Sequence[str], default: str) -> str:
-        """One of the choices; any other answer is asked for again."""
+        """One of the choices; asks again after any other answer."""
         chosen: str = click.prompt(visible(question), type=click.Choice(choices), default=default)
         return chosen
 
     def text(self, question: str, default: str = "") -> str:
-        """What is typed."""
+        """The typed text."""
         typed: str = click.prompt(visible(question), default=default, show_default=bool(default))
         return typed.strip()
 
     def secret(self, question: str) -> str:
-        """What is typed, without echo."""
+        """The typed text, without echo."""
         typed: str = click.prompt(
             visible(question), default="", show_default=False, hide_input=True
         )
@@ -115,7 +115,7 @@ class DefaultPrompter(Prompter):
 
 @dataclass(slots=True)
 class SetupHome:
-    """One installation, while its owner answers questions."""
+    """The installation that is set up."""
 
     settings: Settings
     tell: Callable[[str], None]
@@ -123,16 +123,16 @@ class SetupHome:
     teams: dict[str, Team] = field(default_factory=dict)
     services: dict[str, CustomProvider] = field(default_factory=dict)
     changed: list[str] = field(default_factory=list)
-    """The changes that were saved, in words."""
+    """Descriptions of the saved changes."""
     new_settings: list[str] = field(default_factory=list)
-    """The names of the settings that were changed."""
+    """The names of the changed settings."""
 
     def load(self) -> None:
-        """Load what exists; a database that does not exist is not created."""
+        """Load the existing agents, teams and providers, without creating a database."""
         file = database_file(self.settings)
         if file is not None and not file.exists():
             return
-        # A database of an earlier version has to be upgraded before it can be read.
+        # A database of an earlier version must be upgraded before it can be read.
         migrate_database(self.settings, self.tell)
         with read_transaction(self.settings) as tx:
             self.agents = {each.id: each for each in list_agents(tx)}
@@ -140,7 +140,7 @@ class SetupHome:
             self.services = {each.id: each for each in list_custom_providers(tx)}
 
     def save(self, what: str, change: Callable[[Transaction], object]) -> None:
-        """Save an answer in the database, which is created if it does not exist."""
+        """Save an answer in the database; creates the database if needed."""
         with defer_interrupts():
             make_directories(self.settings)
             migrate_database(self.settings, self.tell)

@@ -64,7 +64,7 @@ class ChosenProvider:
 
 
 def choose_provider(home: SetupHome, prompter: Prompter) -> ChosenProvider:
-    """Ask for a provider until one answers, or the person goes on without."""
+    """Ask for a provider until one passes its test, or the person continues without."""
     programs = probe_versions(PROGRAMS)
     default = _default_provider(home, programs)
     _show(home, prompter, programs)
@@ -80,7 +80,7 @@ def choose_provider(home: SetupHome, prompter: Prompter) -> ChosenProvider:
 def check_provider(
     home: SetupHome, prompter: Prompter, named: str, model: str, *, probes: bool
 ) -> ChosenProvider:
-    """The provider of the command line; one that does not answer is refused."""
+    """The provider of the command line; raises an error if it does not answer."""
     name = PROVIDER_ALIASES.get(named, named)
     known = (
         *BUILT_IN_PROVIDERS,
@@ -97,7 +97,7 @@ def check_provider(
     if not result.ok:
         raise BullpenError(
             f"{name} does not answer: {result.error}",
-            hint="Mend that, choose another one, or go on all the same with --no-probe.",
+            hint="Fix this, choose another provider, or skip the test with --no-probe.",
         )
     return ChosenProvider(name, model, result)
 
@@ -105,17 +105,17 @@ def check_provider(
 def probe_provider(
     settings: Settings, prompter: Prompter, provider: str, model: str = ""
 ) -> ProbeResult:
-    """Ask the provider for one word, and print the result."""
+    """Test the provider with a one-word prompt, and print the result."""
     with_model = f" with {model}" if model else ""
-    prompter.say(f"  {provider}{with_model} is asked for one word ...")
+    prompter.say(f"  Testing {provider}{with_model} ...")
     result = probe(settings, provider, model)
     took = f"{result.seconds:.1f} s"
     if result.ok:
         said = " ".join(result.answer.split())[:60]
-        prompter.say(f"  It answers: {said} ({took})")
+        prompter.say(f"  OK, it answered in {took}: {said}")
     else:
         kind = f" ({result.kind})" if result.kind else ""
-        prompter.say(f"  It does not answer{kind}: {result.error}")
+        prompter.say(f"  Failed{kind}: {result.error}")
     return result
 
 
@@ -126,15 +126,15 @@ def _default_provider(home: SetupHome, programs: dict[str, Program]) -> str:
 def _show(home: SetupHome, prompter: Prompter, programs: dict[str, Program]) -> None:
     for name, program in programs.items():
         there = program.version or "installed"
-        prompter.say(f"  {name:<10} {there if program.path is not None else 'is not installed'}")
-    prompter.say(f"  {ECHO:<10} built in: repeats what it is told, needs no account")
+        prompter.say(f"  {name:<10} {there if program.path is not None else 'not installed'}")
+    prompter.say(f"  {ECHO:<10} built in; repeats its input, needs no account")
     for service in home.services.values():
         prompter.say(f"  {CUSTOM_PREFIX + service.id:<10} {service.base_url}")
-    prompter.say(f"  {CUSTOM:<10} another service of yours, behind claude or codex")
+    prompter.say(f"  {CUSTOM:<10} your own endpoint, used through claude or codex")
 
 
 def _known(home: SetupHome, prompter: Prompter, name: str) -> ChosenProvider | None:
-    """A known provider, with a key if the person has one."""
+    """A known provider, with an API key if the person has one."""
     while True:
         settings, save = _with_key(home, prompter, name)
         result = probe_provider(settings, prompter, name)
@@ -149,19 +149,17 @@ def _known(home: SetupHome, prompter: Prompter, name: str) -> ChosenProvider | N
 def _with_key(
     home: SetupHome, prompter: Prompter, name: str
 ) -> tuple[Settings, Callable[[], None]]:
-    """The settings with the key that was typed, and the function that saves it."""
+    """The settings with the typed key, and the function that saves it."""
     now = home.settings
     info = PROVIDERS.built_in.get(name)
     if info is None or info.login is None:
         return now, _save_nothing
-    default = (
-        "the one in the settings" if info.login.configured(now) else "as it has signed in by itself"
-    )
-    key = prompter.secret(f"Key for {name} (empty: {default})")
+    default = "keep the present key" if info.login.configured(now) else "use its own login"
+    key = prompter.secret(f"API key for {name} (leave empty to {default})")
     if not key:
         return now, _save_nothing
     keys = info.login.assign(key)
-    what = f"the key for {name}, in {now.home / SETTINGS_FILE}"
+    what = f"API key for {name} in {now.home / SETTINGS_FILE}"
     proved = type(now)(**{**vars(now), **{each: value or "" for each, value in keys.items()}})
     return proved, lambda: home.save_settings(what, keys)
 
@@ -173,12 +171,12 @@ def _save_nothing() -> None:
 def _next_choice(prompter: Prompter, result: ProbeResult) -> str:
     if result.kind == ErrorKind.AUTH and result.provider in PROGRAMS:
         prompter.say(f"  Log in with `{result.provider}` in another terminal, or give a key.")
-    prompter.say("  again: once more; other: another provider; anyway: go on with this one")
-    return prompter.choose("What now", (AGAIN, OTHER, ANYWAY), OTHER)
+    prompter.say("  again: test again; other: choose another provider; anyway: keep this one")
+    return prompter.choose("Next step", (AGAIN, OTHER, ANYWAY), OTHER)
 
 
 def _choose_custom(home: SetupHome, prompter: Prompter) -> ChosenProvider | None:
-    """A custom provider, probed in a temporary home before it is saved."""
+    """A custom provider, tested in a temporary home before it is saved."""
     while True:
         try:
             service = _asked_service(prompter)
@@ -199,15 +197,13 @@ def _choose_custom(home: SetupHome, prompter: Prompter) -> ChosenProvider | None
 
 def _asked_service(prompter: Prompter) -> CustomProvider:
     return CustomProvider(
-        id=prompter.text("Its name, for `custom:NAME`", "own"),
+        id=prompter.text("Name of the provider, used as `custom:NAME`", "own"),
         harness=Harness(
-            prompter.choose(
-                "Which command line speaks to it", [each.value for each in Harness], "claude"
-            )
+            prompter.choose("Program that calls it", [each.value for each in Harness], "claude")
         ),
-        base_url=prompter.text("Its address, as http://127.0.0.1:8000"),
-        api_key=prompter.secret("Its key"),
-        model=prompter.text("Model (empty: its own choice)"),
+        base_url=prompter.text("Base URL, for example http://127.0.0.1:8000"),
+        api_key=prompter.secret("API key"),
+        model=prompter.text("Model (leave empty for the default)"),
     )
 
 
@@ -240,7 +236,7 @@ def _save_provider(service: CustomProvider, known: bool, tx: Transaction) -> Non
 def choose_agent(home: SetupHome, prompter: Prompter, chosen: ChosenProvider) -> Agent:
     """Ask for the first agent's name, and add or change it."""
     while True:
-        name = prompter.text("The first agent's name", _default_agent(home))
+        name = prompter.text("Name of the first agent", _default_agent(home))
         try:
             check_agent_name(home, name)
         except (BadName, NameTaken) as error:
@@ -250,25 +246,25 @@ def choose_agent(home: SetupHome, prompter: Prompter, chosen: ChosenProvider) ->
 
 
 def check_agent_name(home: SetupHome, name: str) -> None:
-    """Refuse a name that no agent can have."""
+    """Raise an error if no agent can have this name."""
     check_new_name(name)
     if name in home.teams:
-        raise NameTaken(f"{name} is a team")
+        raise NameTaken(f"team {name!r} exists already")
 
 
 def ensure_agent(home: SetupHome, name: str, provider: str, model: str) -> Agent:
-    """Add the agent, or change its provider and model, unless it is so already."""
+    """Create the agent, or change its provider and model if they differ."""
     now = home.agents.get(name)
     if now is None:
         new = Agent(id=name, provider=provider, model=model)
-        home.save(f"@{name}, with {provider}", lambda tx: add_agent(tx, new))
+        home.save(f"agent @{name} (provider: {provider})", lambda tx: add_agent(tx, new))
     elif (now.provider, now.model) != (provider, model):
         home.save(
-            f"@{name} answers with {provider} now",
+            f"provider of @{name}: {provider}",
             lambda tx: change_agent(tx, name, provider=provider, model=model),
         )
     if home.settings.default_agent not in home.agents:
-        what = f"what names nobody goes to @{name}"
+        what = f"default agent: @{name}"
         home.save_settings(what, {"default_agent": name})
     return home.agents[name]
 
@@ -280,28 +276,31 @@ def _default_agent(home: SetupHome) -> str:
 
 
 def _model(home: SetupHome, prompter: Prompter, chosen: ChosenProvider, name: str) -> str:
-    """Ask for the model, and probe it if it changes."""
+    """Ask for the model, and test it if it changes."""
     now = home.agents.get(name)
     default = now.model if now is not None and now.provider == chosen.provider else ""
     while True:
-        model = prompter.text(f"Model (empty: {default or 'its own choice'})") or default
+        model = prompter.text(f"Model (leave empty for {default or 'the default'})") or default
         if model in ("", default) or chosen.provider == HTTP:
             return model
         if probe_provider(home.settings, prompter, chosen.provider, model).ok:
             return model
-        if prompter.choose("Another model, or go on", (OTHER, ANYWAY), OTHER) == ANYWAY:
+        if (
+            prompter.choose("other: another model; anyway: keep this one", (OTHER, ANYWAY), OTHER)
+            == ANYWAY
+        ):
             return model
 
 
 def choose_team(home: SetupHome, prompter: Prompter, first: Agent) -> Team | None:
-    """Ask for a team and its members; an empty answer is no team."""
+    """Ask for a team and its members; an empty answer means no team."""
     if home.teams:
-        prompter.say(f"  There {_are(list(home.teams))}.")
+        prompter.say(f"  Existing teams: {_named(list(home.teams))}.")
     while True:
-        name = prompter.text("A team's name (empty: none for now)")
+        name = prompter.text("Name of the team (leave empty for none)")
         if not name or name in home.teams:
             return home.teams.get(name)
-        members = prompter.text("Its members", first.id).replace(",", " ").split()
+        members = prompter.text("Members, separated by blanks", first.id).replace(",", " ").split()
         try:
             return ensure_team(home, prompter, name, tuple(members), first)
         except (BadName, NameTaken) as error:
@@ -311,17 +310,17 @@ def choose_team(home: SetupHome, prompter: Prompter, first: Agent) -> Team | Non
 def ensure_team(
     home: SetupHome, prompter: Prompter, name: str, members: tuple[str, ...], first: Agent
 ) -> Team | None:
-    """Add the team, and its new members with the provider of the first agent."""
+    """Create the team, and its new members with the provider of the first agent."""
     if name in home.teams:
         return home.teams[name]
     members = tuple(dict.fromkeys(each.removeprefix("@") for each in members)) or (first.id,)
     check_new_name(name)
     if name in home.agents:
-        raise NameTaken(f"{name} is an agent")
+        raise NameTaken(f"agent {name!r} exists already")
     new = [each for each in members if each not in home.agents]
     for each in new:
         check_agent_name(home, each)
-    if new and not prompter.yes(f"There is no {_named(new)}. Take on with {first.provider}?"):
+    if new and not prompter.yes(f"Create {_named(new)} (provider: {first.provider})?"):
         return None
     leader = first.id if first.id in members else members[0]
 
@@ -330,7 +329,7 @@ def ensure_team(
             add_agent(tx, Agent(id=each, provider=first.provider, model=first.model))
         add_team(tx, Team(id=name, leader=leader, members=members))
 
-    home.save(f"the team @{name} of {_named(list(members))}, led by @{leader}", save)
+    home.save(f"team @{name}: {_named(list(members))} (leader: @{leader})", save)
     return home.teams[name]
 
 
@@ -338,35 +337,29 @@ def _named(names: list[str]) -> str:
     return ", ".join(f"@{each}" for each in names)
 
 
-def _are(names: list[str]) -> str:
-    return f"is the team {_named(names)}" if len(names) == 1 else f"are the teams {_named(names)}"
-
-
 @dataclass(frozen=True, slots=True)
 class TrialResult:
-    """The exit status of the trial message, and its JSON document."""
+    """The exit status of the test message, and its JSON document."""
 
     status: int
     document: dict[str, object]
 
 
 def ensure_running(home: SetupHome, prompter: Prompter) -> bool:
-    """Start Bullpen, or restart what reads the new settings; False if it does not run."""
+    """Start Bullpen, or restart services with new settings; False if it is not running."""
     supervisor = Supervisor(home.settings)
     if not supervisor.alive():
-        if not prompter.yes("Bullpen does not run. Start it?"):
+        if not prompter.yes("Bullpen is not running. Start it?"):
             return False
         _start(home)
-        prompter.say("  It runs. `bullpen down` stops it, `bullpen status` shows it.")
+        prompter.say("  Started Bullpen. Status: bullpen status. Stop: bullpen down")
         return True
     concerned = services_reading(
         home.new_settings, [each["name"] for each in supervisor.services()]
     )
     if home.new_settings and concerned:
         names = ", ".join(concerned)
-        if prompter.yes(
-            f"Bullpen runs, and sees the new settings after a restart. Restart {names}?"
-        ):
+        if prompter.yes(f"New settings take effect after a restart. Restart {names}?"):
             for name in restart_services(home.settings, concerned):
                 print_notes(failure_reason(home.settings, name))
     return True

@@ -1,4 +1,4 @@
-"""bullpen attach and up --tmux: the services in a tmux session."""
+"""bullpen attach and up --tmux: agents, events, status and logs in a tmux session."""
 
 from __future__ import annotations
 
@@ -19,15 +19,17 @@ from bullpen.core.settings import Settings
 from bullpen.ops.services.programs import tmux_config
 
 SESSION = "bullpen"
-SIZE = ("-x", "200", "-y", "50")
-"""The size until a terminal attaches, which has its own."""
+DEFAULT_SIZE = (200, 50)
+"""The size without a terminal; a terminal that attaches resizes it."""
+WIDE_COLUMNS = 100
+"""Narrower terminals have only the two main panes."""
 
-PANES = (
-    ("status", "status --watch"),
-    ("processor", "logs processor --follow"),
-    ("events", "events --follow"),
-    ("logs", "logs --follow"),
-)
+AGENTS = ("agents", "team watch")
+EVENTS = ("events", "events --follow --limit 20")
+SIDE_PANES = (("status", "status --watch"), ("logs", "logs --follow"))
+EVENTS_HEIGHT, SIDE_WIDTH, LOGS_HEIGHT = "35%", "40%", "60%"
+PANE_ID = ("-P", "-F", "#{pane_id}")
+"""The options that print the id of a new pane."""
 
 
 def open_session(settings: Settings) -> None:
@@ -36,7 +38,7 @@ def open_session(settings: Settings) -> None:
         _make(settings)
     if sys.stdin.isatty() and sys.stdout.isatty():
         attach_session(settings)
-    echo("The tmux session is there. Next: bullpen attach", err=True)
+    echo("The tmux session is running. Next: bullpen attach", err=True)
 
 
 def session_exists(settings: Settings) -> bool:
@@ -45,9 +47,9 @@ def session_exists(settings: Settings) -> bool:
 
 
 def attach_session(settings: Settings) -> None:
-    """Replace this process by tmux, attached to the session."""
+    """Replace this process by a tmux client of the session."""
     command = [*_command(settings), "attach-session", "-t", SESSION]
-    # In a tmux of the person's own, TMUX would make this one attach there.
+    # Inside another tmux session, TMUX would make this client attach to that server.
     environ = {name: text for name, text in os.environ.items() if name != "TMUX"}
     os.execvpe(command[0], command, environ)  # noqa: S606 - no shell is meant
 
@@ -59,29 +61,47 @@ def end_session(settings: Settings) -> None:
 
 
 def _make(settings: Settings) -> None:
+    """Make the session: agents in the large pane and events below; status and logs beside them."""
     socket_directory(settings)
-    program = shlex.join((str(Path(sys.executable).parent / "bullpen"),))
-    home = shlex.quote(str(settings.home))
-    first, *others = (
-        (title, f"BULLPEN_HOME={home} {program} {command}") for title, command in PANES
+    columns, lines = shutil.get_terminal_size(DEFAULT_SIZE)
+    size = ("-x", str(columns), "-y", str(lines))
+    agents = _run_checked(
+        settings, "new-session", "-d", "-s", SESSION, *size, *PANE_ID, _program(settings, AGENTS)
     )
-    _run_checked(settings, "new-session", "-d", "-s", SESSION, *SIZE, first[1])
-    _title(settings, 0, first[0])
-    for number, (title, command) in enumerate(others, 1):
-        _run_checked(settings, "split-window", "-t", SESSION, command)
-        _run_checked(settings, "select-layout", "-t", SESSION, "tiled")
-        _title(settings, number, title)
-    _run_checked(settings, "select-pane", "-t", f"{SESSION}:0.0")
+    _title(settings, agents, AGENTS)
+    if columns >= WIDE_COLUMNS:
+        status, logs = SIDE_PANES
+        side = _split(settings, agents, status, "-h", SIDE_WIDTH)
+        _split(settings, side, logs, "-v", LOGS_HEIGHT)
+    _split(settings, agents, EVENTS, "-v", EVENTS_HEIGHT)
+    _run_checked(settings, "select-pane", "-t", agents)
 
 
-def _title(settings: Settings, pane: int, title: str) -> None:
-    _run_checked(settings, "select-pane", "-t", f"{SESSION}:0.{pane}", "-T", title)
+def _split(settings: Settings, pane: str, new: tuple[str, str], way: str, size: str) -> str:
+    """Split a pane; returns the id of the new one, below it or on its right."""
+    where = ("split-window", way, "-t", pane, "-l", size)
+    made = _run_checked(settings, *where, *PANE_ID, _program(settings, new))
+    _title(settings, made, new)
+    return made
 
 
-def _run_checked(settings: Settings, *args: str) -> None:
+def _program(settings: Settings, pane: tuple[str, str]) -> str:
+    program = shlex.quote(str(Path(sys.executable).parent / "bullpen"))
+    return f"BULLPEN_HOME={shlex.quote(str(settings.home))} {program} {pane[1]}"
+
+
+def _title(settings: Settings, id_: str, pane: tuple[str, str]) -> None:
+    _run_checked(settings, "select-pane", "-t", id_, "-T", pane[0])
+
+
+def _run_checked(settings: Settings, *args: str) -> str:
     done = _tmux(settings, *args)
     if done.returncode != 0:
-        raise ServiceFailed(f"tmux {args[0]}: {done.stderr.strip()}", hint="Look: tmux -V")
+        raise ServiceFailed(
+            f"tmux {args[0]} failed: {done.stderr.strip()}",
+            hint="Bullpen needs tmux 3.1 or later. Show the version: tmux -V",
+        )
+    return done.stdout.strip()
 
 
 def _tmux(settings: Settings, *args: str) -> subprocess.CompletedProcess[str]:
@@ -93,10 +113,8 @@ def _tmux(settings: Settings, *args: str) -> subprocess.CompletedProcess[str]:
 def _command(settings: Settings) -> list[str]:
     program = shutil.which("tmux")
     if program is None:
-        raise ServiceFailed(
-            "tmux is not installed", hint="Install it, or look with `bullpen status --watch`."
-        )
-    # A server of its own keeps its keys and colours apart from other sessions.
+        raise ServiceFailed("tmux is not installed", hint="Install it, or run: bullpen team watch")
+    # A separate server keeps its keys and colours apart from other sessions.
     return [program, "-S", str(_socket(settings)), "-f", str(tmux_config())]
 
 
@@ -107,7 +125,9 @@ def _socket(settings: Settings) -> Path:
 @click.command()
 @click.pass_obj
 def attach(settings: Settings) -> None:
-    """Go into the tmux session that `bullpen up --tmux` made. Ctrl-B D leaves it as it is.
+    """Attach to the tmux session of `bullpen up --tmux`.
+
+    Ctrl-B D detaches; the session keeps running.
 
     \b
     Example:
@@ -115,7 +135,7 @@ def attach(settings: Settings) -> None:
     """
     require_person("watch Bullpen")
     if not session_exists(settings):
-        raise NoSupervisor("there is no tmux session", hint="Make it with `bullpen up --tmux`.")
+        raise NoSupervisor("there is no tmux session", hint="Start one with `bullpen up --tmux`.")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise click.UsageError("This needs a terminal; `bullpen status` does not.")
+        raise click.UsageError("attach needs a terminal; without one, use `bullpen status`")
     attach_session(settings)

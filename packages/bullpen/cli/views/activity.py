@@ -1,4 +1,4 @@
-"""Events as lines for a person; most events have none."""
+"""Events as lines of the live views."""
 
 from __future__ import annotations
 
@@ -19,62 +19,77 @@ from bullpen.core.message import HEARTBEAT, ROOM
 from bullpen.core.routing.tags import parse_tags, text_outside_tags
 
 PROACTIVE = "proactive_"
-"""The prefix of the ids of responses that answer no message."""
+"""The prefix of the ids of responses without a message."""
 
 
 class ActivityKind(StrEnum):
-    """The kind of a line, which gives it its colour."""
+    """The kind of a line, which is shown with it in a colour of its own."""
 
-    ASKED = "asked"
+    ASKED = "message"
     HANDOFF = "handoff"
-    SAID = "said"
-    POSTED = "posted"
-    TROUBLE = "trouble"
-    NOTE = "note"
+    SAID = "answer"
+    POSTED = "post"
+    TROUBLE = "problem"
+    NOTE = "event"
 
 
 @dataclass(frozen=True, slots=True)
 class ActivityLine:
-    """One event for a person."""
+    """One line: the time, the kind, the subject and the text of an event."""
 
     id: int
     at: int
     kind: ActivityKind
     agent: str | None
-    """The agent that it is about."""
+    """The event's agent."""
     who: str
     text: str
+    bookkeeping: bool = False
+    """Whether it is shown only on request."""
 
+    @property
+    def own(self) -> bool:
+        """Whether it is an answer, a post or a problem of its agent."""
+        return self.kind in OWN_KINDS and self.who == f"@{self.agent}"
+
+
+OWN_KINDS = frozenset({ActivityKind.SAID, ActivityKind.POSTED, ActivityKind.TROUBLE})
 
 LineParts = tuple[ActivityKind, str, str]
-"""The kind, who it happened to, and the text."""
+"""The kind, the subject and the text."""
 
 
 def activity_line(record: EventRecord, details: EventDetails) -> ActivityLine | None:
-    """The line of this event, if it has one."""
+    """The line of this event; None if live views never show it."""
     parts = _line_parts(record.event, details)
     if parts is None:
         return None
     kind, who, text = parts
     return ActivityLine(
-        record.id, record.created_at, kind, record.agent, single_line(who), single_line(text)
+        id=record.id,
+        at=record.created_at,
+        kind=kind,
+        agent=record.agent,
+        who=single_line(who),
+        text=single_line(text),
+        bookkeeping=record.event.bookkeeping,
     )
 
 
 def is_about(record: EventRecord, team: str | None, members: frozenset[str]) -> bool:
-    """Whether the event is about the watched team, or about all."""
+    """Whether the event is about the watched team, or about the whole system."""
     if team is None or record.agent in members or record.data.get("team") == team:
         return True
     return isinstance(record.event, SystemEvent)
 
 
 def _line_parts(event: Event, details: EventDetails) -> LineParts | None:
-    """The event's own sentence; an event that is about a text is shown with the text."""
+    """The event's sentence, or the text of its message, answer or post."""
     match event:
         case MessageEnqueued():
             return _enqueued(event, details)
         case ChainStepDone():
-            # The texts that it handed on have lines of their own.
+            # Handoffs have lines of their own.
             text = text_outside_tags(parse_tags(details.text or ""))
             return ActivityKind.SAID, event.who, text or event.sentence()
         case ResponseReady():
@@ -96,14 +111,14 @@ def _enqueued(event: MessageEnqueued, details: EventDetails) -> LineParts | None
     if origin is None or origin.channel == ROOM:
         return None
     if origin.channel == HEARTBEAT:
-        return ActivityKind.NOTE, f"heartbeat → @{agent}", "is asked to check its work"
+        return ActivityKind.NOTE, f"heartbeat → @{agent}", "woke up to check its work"
     if origin.from_agent is not None:
         return ActivityKind.HANDOFF, f"@{origin.from_agent} → @{agent}", origin.preview
     return ActivityKind.ASKED, f"{origin.sender or origin.channel} → @{agent}", origin.preview
 
 
 def _proactive(event: ResponseReady, details: EventDetails) -> LineParts | None:
-    """A response that answers no message; one that does is shown when its run ends."""
+    """A response without a message; other responses are shown when their run ends."""
     if not (event.about.message_id or "").startswith(PROACTIVE):
         return None
     to = "" if details.to is None else f" → {details.to.sender or details.to.channel}"

@@ -1,4 +1,4 @@
-"""The page of one agent: its present conversation, and what was said last."""
+"""The page of one agent: its current conversation and its history."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ def read_agent_detail(tx: Transaction, agent: str) -> AgentDetail:
             return AgentDetail(
                 tx.now, work, conversation, tuple(newest_history(tx, {agent}, MAX_ENTRIES)[::-1])
             )
-    raise UnknownAgent(f"there is no agent {agent[:40]!r} any more")
+    raise UnknownAgent(f"agent {agent[:40]!r} was removed")
 
 
 class AgentScreen(Screen[None]):
-    """The page of one agent, read again when something happens."""
+    """The page of one agent, refreshed after each event."""
 
     CSS = """
     AgentScreen #who { height: auto; padding: 0 1; }
@@ -99,7 +99,7 @@ class AgentScreen(Screen[None]):
         self._read()
 
     def schedule_read(self) -> None:
-        """Read the page again, at most once a second."""
+        """Refresh the page, at most once a second."""
         if self._scheduled:
             return
         left = self._read_at + REFRESH_SECONDS - time.monotonic()
@@ -110,7 +110,7 @@ class AgentScreen(Screen[None]):
             self.set_timer(left, self._read)
 
     def action_scroll(self) -> None:
-        """Scrolling is the page's own; this entry is for the footer."""
+        """The page scrolls itself; this entry is for the footer."""
 
     def _read(self) -> None:
         self._scheduled = False
@@ -122,7 +122,7 @@ class AgentScreen(Screen[None]):
             locate_store(self._settings)
             with read_transaction(self._settings) as tx:
                 detail = read_agent_detail(tx, self.agent)
-        except Exception as error:  # shown instead of what could not be read
+        except Exception as error:  # shown in the view
             self.app.call_from_thread(self._show_error, error_text(error))
         else:
             self.app.call_from_thread(self._show, detail)
@@ -155,16 +155,16 @@ def _heading(detail: AgentDetail) -> Text:
     text.append(f"  {single_line(agent.provider)}", "dim")
     text.append(f" {single_line(agent.model)}" if agent.model else "", "dim")
     if detail.work.waiting:
-        text.append(f"  {format_count(detail.work.waiting)} wait", "yellow")
+        text.append(f"  {format_count(detail.work.waiting)} pending", "yellow")
     return text
 
 
 def _page(detail: AgentDetail, zone: ZoneInfo) -> Text:
-    rows = [Text("LAST SAID", style="dim")]
+    rows = [Text("HISTORY", style="dim")]
     for each in detail.entries:
         rows += [_entry(each, detail.at, zone)]
     if not detail.entries:
-        rows.append(Text("Nobody has said anything to it yet.", style="dim"))
+        rows.append(Text("No messages yet.", style="dim"))
     if detail.conversation is not None:
         rows += [Text(), *_conversation(detail.conversation, detail.at, zone)]
     return Text("\n").join(rows)
@@ -173,11 +173,10 @@ def _page(detail: AgentDetail, zone: ZoneInfo) -> Text:
 def _conversation(conversation: Trace, now: int, zone: ZoneInfo) -> list[Text]:
     totals = conversation.totals
     tokens = totals.input_tokens + totals.output_tokens
-    words = (
-        f"{totals.messages} messages, {format_count(tokens)} tokens, {format_money(totals.cost)}"
-    )
+    messages = "1 message" if totals.messages == 1 else f"{totals.messages} messages"
+    words = f"{messages}, {format_count(tokens)} tokens, {format_money(totals.cost)}"
     id_ = conversation.conversation_id
-    rows = [Text.assemble(("WORKS ON ", "dim"), id_, (f"  {words} so far", "dim"))]
+    rows = [Text.assemble(("CONVERSATION ", "dim"), id_, (f"  {words} so far", "dim"))]
     rows += [_step(each, now, zone) for each in conversation.steps[-MAX_STEPS:]]
     return rows
 

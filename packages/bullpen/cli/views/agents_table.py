@@ -1,4 +1,4 @@
-"""The table of agents, with as many columns as fit."""
+"""The table of agents; the terminal's width decides its columns."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class Column:
 
 
 AGENT = Column("AGENT", 20)
-STATE = Column("STATE", 14)
-WAITING = Column("WAIT", 5, right=True)
+STATE = Column("STATE", 20)
+WAITING = Column("PEND", 5, right=True)
 PROVIDER = Column("PROVIDER", 14)
 MODEL = Column("MODEL", 24)
 TODAY = Column("TODAY", 8, right=True)
@@ -70,7 +70,7 @@ class AgentRow:
     leads: bool
     spent: RunTotals
     said: str
-    """Its progress while it works, or what it said last."""
+    """The progress of its run, or its last answer."""
     now: int
 
     def cell(self, column: Column) -> Text:
@@ -85,7 +85,7 @@ class AgentRow:
             case PROVIDER.name:
                 return Text(single_line(self.work.agent.provider))
             case MODEL.name:
-                return Text(single_line(self.work.agent.model) or "its own", style="dim")
+                return Text(single_line(self.work.agent.model) or "default", style="dim")
             case RUNS.name:
                 return _count(self.spent.runs, "")
             case TOKENS.name:
@@ -143,8 +143,8 @@ class AgentsTable(DataTable[Text]):
     """A table that keeps the selected agent selected when rows change."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "select_cursor", "Look", key_display="⏎"),
-        Binding("up", "cursor_up", "Choose", key_display="↑↓"),
+        Binding("enter", "select_cursor", "Details", key_display="⏎"),
+        Binding("up", "cursor_up", "Select", key_display="↑↓"),
         Binding("down", "cursor_down", show=False),
     ]
 

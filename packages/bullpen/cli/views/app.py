@@ -91,7 +91,7 @@ class Lost(Message):
 
 
 class Gone(Static):
-    """A banner that says why the view is out of date; hidden while it is not."""
+    """A banner with the reason why the view is out of date; hidden while it is up to date."""
 
     DEFAULT_CSS = """
     Gone { display: none; height: auto; max-height: 4; color: ansi_red; text-style: bold; }
@@ -101,7 +101,7 @@ class Gone(Static):
     def say(self, why: str) -> None:
         """Show the reason, or hide the banner if there is none."""
         self.set_class(bool(why), "-shown")
-        self.update(Text(f"! Looking again every second: {why}" if why else ""))
+        self.update(Text(f"! Not up to date, retrying every second: {why}" if why else ""))
 
 
 class VisibleFilter(LineFilter):
@@ -115,7 +115,7 @@ class VisibleFilter(LineFilter):
 
 
 class LiveView(App[None]):
-    """A view that runs until a person leaves it or the process gets a signal."""
+    """A view that runs until a person quits it or the process gets a signal."""
 
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -141,7 +141,7 @@ class LiveView(App[None]):
         self.app_resume_signal.subscribe(self, self._draw_all)
 
     def do(self, action: Callable[[], None]) -> None:
-        """Run this in a thread, after earlier ones: the store may be busy."""
+        """Run this in a thread, after earlier actions, because the store may be busy."""
         self._actions.submit(action)
 
     def refuse(self, text: str) -> None:
@@ -187,7 +187,7 @@ def last_line(text: str) -> str:
 
 
 def format_count(count: int) -> str:
-    """A number in at most five characters, as `12.3k`."""
+    """A number in at most five characters, such as `12.3k`."""
     for least, unit in COUNT_UNITS:
         if count >= least:
             few = count < 10 * least
@@ -196,7 +196,7 @@ def format_count(count: int) -> str:
 
 
 def format_money(dollars: float) -> str:
-    """An amount; less than a cent is shown as such."""
+    """An amount in dollars; `<$0.01` for less than a cent."""
     if 0 < dollars < 0.01:
         return "<$0.01"
     return f"${dollars:,.2f}"
@@ -208,7 +208,7 @@ def format_clock(moment: int, zone: ZoneInfo) -> str:
 
 
 def format_moment(moment: int, now: int, zone: ZoneInfo) -> str:
-    """The time of day; with the date, if it is not today."""
+    """The time of day; with the date if it is not today."""
     at, today = (
         datetime.fromtimestamp(each / SECOND, UTC).astimezone(zone) for each in (moment, now)
     )
@@ -221,10 +221,10 @@ def require_terminal(instead: str) -> None:
     """Refuse to open a view without one; `instead` is the command for pipes and scripts."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise click.UsageError(
-            f"a live view needs a terminal, and this is a pipe or a file. Use: {instead}"
+            f"a live view needs a terminal, and this is a pipe or a file; use `{instead}`"
         )
     if os.environ.get("TERM", "") in ("", "dumb", "unknown"):
         raise click.UsageError(
-            f"a live view needs a terminal that can move its cursor; TERM is "
-            f"{os.environ.get('TERM', '')!r}. Use: {instead}"
+            f"a live view needs a terminal with cursor movement, and TERM is "
+            f"{os.environ.get('TERM', '')!r}; use `{instead}`"
         )

@@ -14,6 +14,7 @@ from textual.message import Message
 from textual.widgets import Footer, Static
 
 from bullpen.cli.command import write_transaction
+from bullpen.cli.output import format_duration
 from bullpen.cli.views.activity import ActivityKind, ActivityLine
 from bullpen.cli.views.agent import AgentScreen
 from bullpen.cli.views.agents_table import AgentsTable, agent_rows
@@ -22,7 +23,6 @@ from bullpen.cli.views.app import (
     Gone,
     LiveView,
     Lost,
-    format_clock,
     format_count,
     format_money,
     single_line,
@@ -30,7 +30,7 @@ from bullpen.cli.views.app import (
 from bullpen.cli.views.company_data import CompanyReader, CompanyUpdate
 from bullpen.cli.views.company_help import HelpScreen
 from bullpen.cli.views.feed import Feed, error_text, locate_store
-from bullpen.core.clock import SystemClock
+from bullpen.core.clock import SECOND, SystemClock
 from bullpen.core.inspect.activity import AgentActivity
 from bullpen.core.queue.attempts import RunTotals
 from bullpen.core.queue.lanes import pause_lane, resume_lane
@@ -39,16 +39,19 @@ from bullpen.core.states import MESSAGE_STATES, MessageState
 
 NARROW, WIDE = 60, 100
 PROCESS_KINDS = ("processor", "scheduler", "api")
-GAP = "   "
+SEPARATOR = " · "
+GAP = "  │  "
 
 MAX_LINES = 500
 WHO_WIDTH = 28
+KIND_WIDTH = max(map(len, ActivityKind))
+AGE_WIDTH = 6
 SCROLLBAR = 1
 TICK_SECONDS = 1.0
 PAUSED_BY = "paused in team watch"
 NO_AGENTS_TEXT = """There are no agents yet.
 
-Next, in another terminal:
+In another terminal, run:
   bullpen agent add coder --provider claude
   bullpen up"""
 KIND_STYLES = {
@@ -62,7 +65,7 @@ KIND_STYLES = {
 
 
 def format_heading(update: CompanyUpdate, width: int) -> Text:
-    """Two lines; a third one if no processor runs."""
+    """Two lines; with a warning between them if no processor runs."""
     first = _title(update)
     if width < NARROW:
         if not update.company.processes.get("processor"):
@@ -70,10 +73,10 @@ def format_heading(update: CompanyUpdate, width: int) -> Text:
         return Text("\n").join([first, _queue(update)])
     processes = _processes(update)
     room = width - 2 - first.cell_len - processes.cell_len
-    first.append(" " * max(room, len(GAP)))
+    first.append(" " * max(room, 2))
     first.append_text(processes)
     if not update.company.processes.get("processor"):
-        warning = "No processor runs: nothing is answered. Next: bullpen up"
+        warning = "No processor is running: messages stay pending. Next: bullpen up"
         return Text("\n").join([first, Text(warning, style="yellow"), _numbers(update, width)])
     return Text("\n").join([first, _numbers(update, width)])
 
@@ -93,21 +96,24 @@ def _processes(update: CompanyUpdate) -> Text:
     for kind in PROCESS_KINDS:
         count = update.company.processes.get(kind, 0)
         if found:
-            found.append("  ")
+            found.append(SEPARATOR, "dim")
         found.append(f"{kind} ", "dim")
-        found.append(str(count) if count else "off", "green" if count else "red")
+        found.append("on" if count else "off", "green" if count else "red")
+        if count > 1:
+            found.append(f" ({count})", "dim")
     return found
 
 
 def _numbers(update: CompanyUpdate, width: int) -> Text:
-    found = Text.assemble("queue  ", _queue(update))
+    found = _queue(update)
     ours = {each.agent.id for each in update.company.agents}
     spent = sum((each for agent, each in update.spent.items() if agent in ours), RunTotals())
-    found.append(f"{GAP if width >= WIDE else '  '}today ")
-    if width >= WIDE:
-        runs = "1 run" if spent.runs == 1 else f"{format_count(spent.runs)} runs"
-        found.append(f"{runs}, ")
-    found.append(f"{format_count(spent.tokens)} tokens, {format_money(spent.cost)}")
+    found.append(GAP, "dim")
+    runs = "1 run" if spent.runs == 1 else f"{format_count(spent.runs)} runs"
+    tokens = f"{format_count(spent.tokens)} tokens"
+    cost = format_money(spent.cost)
+    parts = (runs, tokens, cost) if width >= WIDE else (tokens, cost)
+    found.append(f"today {SEPARATOR.join(parts)}")
     return found
 
 
@@ -121,9 +127,9 @@ def _queue(update: CompanyUpdate) -> Text:
         (MessageState.DEAD, queue.dead),
     ):
         if found:
-            found.append(" ")
-        found.append(format_count(count), MESSAGE_STATES[state].style if count else "dim")
-        found.append(f" {state}", "dim")
+            found.append(SEPARATOR, "dim")
+        style = MESSAGE_STATES[state].style if count else "dim"
+        found.append(f"{format_count(count)} {state}", style)
     return found
 
 
@@ -136,17 +142,30 @@ class Updated(Message):
 
 
 class Activity(Static):
-    """The last events that fit, the newest at the bottom."""
+    """The last events that fit, the newest at the bottom. Bookkeeping is shown on request."""
 
     DEFAULT_CSS = "Activity { height: 1fr; min-height: 2; }"
 
-    def __init__(self, zone: ZoneInfo) -> None:
+    def __init__(self, clock: SystemClock) -> None:
         super().__init__()
-        self._zone = zone
+        self._clock = clock
         self._lines: deque[ActivityLine] = deque(maxlen=MAX_LINES)
+        self._ages: list[str] = []
+        self.all_events = False
+        """Whether bookkeeping is shown as well."""
+
+    def toggle(self) -> None:
+        """Show all events, or leave bookkeeping out."""
+        self.all_events = not self.all_events
+        self.refresh()
+
+    def tick(self) -> None:
+        """Update the ages, if one has changed."""
+        if self._ages != [self._age(each) for each in self._shown()]:
+            self.refresh()
 
     def add(self, update: CompanyUpdate) -> None:
-        """Add the new lines; start over if the store was opened again."""
+        """Add the new lines; start again if the store was opened again."""
         if update.fresh:
             self._lines.clear()
         if update.lines or update.fresh:
@@ -155,30 +174,42 @@ class Activity(Static):
 
     def render(self) -> Text:
         """The last lines that fit."""
-        room = max(self.size.height - 1, 1)
-        rule = Text(" ACTIVITY", style="dim")
-        shown = list(self._lines)[-room:]
+        title = "ALL EVENTS" if self.all_events else "MESSAGES AND ANSWERS"
+        heading = Text(f" {title}", style="dim")
+        shown = self._shown()
+        self._ages = [self._age(each) for each in shown]
         width = max((cell_len(each.who) for each in shown), default=0)
-        rows = [self._row(each, min(width, WHO_WIDTH, self.size.width // 3)) for each in shown]
+        width = min(width, WHO_WIDTH, self.size.width // 3)
+        rows = [self._row(*each, width) for each in zip(shown, self._ages, strict=True)]
         if not rows:
-            rows = [Text(" Nothing has happened yet.", style="dim")]
-        return Text("\n").join([rule, *rows])
+            rows = [Text(" None yet.", style="dim")]
+        return Text("\n").join([heading, *rows])
 
-    def _row(self, each: ActivityLine, width: int) -> Text:
-        who = Text(each.who, style=KIND_STYLES[each.kind])
+    def _shown(self) -> list[ActivityLine]:
+        """The last lines that fit below the heading."""
+        room = max(self.size.height - 1, 1)
+        return [each for each in self._lines if self.all_events or not each.bookkeeping][-room:]
+
+    def _age(self, line: ActivityLine) -> str:
+        age = self._clock.now() - line.at
+        return "now" if age < SECOND else format_duration(age)
+
+    def _row(self, line: ActivityLine, age: str, width: int) -> Text:
+        style = KIND_STYLES[line.kind]
+        who = Text(line.who, style=style)
         who.truncate(width, overflow="ellipsis", pad=True)
-        row = Text.assemble(
-            (f" {format_clock(each.at, self._zone)}  ", "dim"),
-            who,
-            "  ",
-            (each.text, "dim" if each.kind is ActivityKind.NOTE else ""),
-        )
+        row = Text(f" {age:>{AGE_WIDTH}}  ", style="dim")
+        if self.size.width >= NARROW:
+            row.append(f"{line.kind:<{KIND_WIDTH}}  ", style)
+        row.append_text(who)
+        row.append("  ")
+        row.append(line.text, "dim" if line.kind is ActivityKind.NOTE else "")
         row.truncate(max(self.size.width - 1, 1), overflow="ellipsis")
         return row
 
 
 class WatchView(LiveView):
-    """The agents, and what happens between them."""
+    """The agents, their messages and their answers."""
 
     CSS = """
     #heading { height: auto; max-height: 4; padding: 0 1; }
@@ -198,6 +229,7 @@ class WatchView(LiveView):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "Quit"),
         Binding("question_mark", "help", "Help", key_display="?"),
+        Binding("a", "all_events", "All events"),
         Binding("p", "pause", "Pause"),
         Binding("r", "resume", "Resume"),
         Binding("ctrl+z", "suspend_process", show=False),
@@ -223,7 +255,7 @@ class WatchView(LiveView):
         yield Gone()
         yield AgentsTable()
         yield Static(NO_AGENTS_TEXT, id="nobody", markup=False)
-        yield Activity(self.zone)
+        yield Activity(self._clock)
         yield Footer()
 
     def on_mount(self) -> None:
@@ -242,13 +274,7 @@ class WatchView(LiveView):
         update = self.latest = message.update
         if update.fresh:
             self._said.clear()
-        self._said.update(
-            {
-                each.agent: each
-                for each in update.lines
-                if each.agent and each.who == f"@{each.agent}"
-            }
-        )
+        self._said.update({each.agent: each for each in update.lines if each.agent and each.own})
         main = self.screen_stack[0]
         main.query_one(Gone).say("")
         main.set_class(not update.company.agents, "-nobody")
@@ -273,6 +299,10 @@ class WatchView(LiveView):
         """Open the help."""
         self.push_screen(HelpScreen())
 
+    def action_all_events(self) -> None:
+        """Show bookkeeping as well, or leave it out."""
+        self.screen_stack[0].query_one(Activity).toggle()
+
     def action_look(self) -> None:
         """Open the page of the selected agent."""
         agent = self._chosen()
@@ -292,7 +322,9 @@ class WatchView(LiveView):
             self.do(lambda: self._switch(agent, pause=False))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offer pause and resume only where there is an agent."""
+        """Offer pause and resume only if there is an agent."""
+        if action == "all_events":
+            return self.screen is self.screen_stack[0]
         if action not in ("pause", "resume", "help"):
             return True
         nobody = self.latest is not None and not self.latest.company.agents
@@ -312,15 +344,16 @@ class WatchView(LiveView):
                     pause_lane(tx, agent, PAUSED_BY)
                 else:
                     resume_lane(tx, agent)
-        except Exception as error:  # shown where it happened
+        except Exception as error:  # shown in the view
             self.call_from_thread(self.refuse, error_text(error))
             return
-        text = f"@{agent} is paused; a run that has begun goes on." if pause else f"@{agent} works."
+        text = f"Paused @{agent}; its current run continues." if pause else f"Resumed @{agent}."
         self.call_from_thread(self.notify, text, markup=False, timeout=NOTE_SECONDS)
         self._feed.wake()
 
     def _tick(self) -> None:
-        """Update the durations of what runs or rests."""
+        """Update the ages of lines, and the durations of runs and rate limits."""
+        self.screen_stack[0].query_one(Activity).tick()
         found = () if self.latest is None else self.latest.company.agents
         if any(
             each.run is not None or each.activity is AgentActivity.RATE_LIMITED for each in found
@@ -339,7 +372,7 @@ class WatchView(LiveView):
         self.refresh_bindings()
 
     def _progress(self) -> dict[str, str]:
-        """The progress of each agent, or what it said last."""
+        """The progress of each agent, or its last answer."""
         assert self.latest is not None
         found = {agent: each.text for agent, each in self._said.items()}
         for work in self.latest.company.agents:

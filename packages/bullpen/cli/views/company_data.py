@@ -37,11 +37,11 @@ INITIAL_EVENTS = 300
 PAGE_EVENTS = 500
 MAX_PAGES = 4
 MAX_LINES = 100
-"""How many events of one update become lines: of more, the last ones."""
+"""The most lines of one update; earlier events are left out."""
 LOOK_SECONDS = 5
-"""How often the status is read without an event, as of a process that is gone."""
+"""How often the status is read without an event, because a process may have ended."""
 COUNT_SECONDS = 2
-"""The shortest time between two counts of the spending, however many runs end."""
+"""The shortest time between two counts of the spending."""
 
 RUN_END_EVENTS = (
     ChainStepDone,
@@ -58,21 +58,21 @@ NO_FILTER = EventFilter()
 
 @dataclass(frozen=True, slots=True)
 class CompanyUpdate:
-    """The company as it is now, and what happened since the last update."""
+    """The present state of the agents, and the events since the last update."""
 
     company: CompanyStatus
     spent: dict[str, RunTotals]
-    """What the runs of each agent took today."""
+    """The usage of each agent's runs today."""
     lines: tuple[ActivityLine, ...]
     progress: dict[str, tuple[int, str]]
-    """The last progress of each agent, and when it was."""
+    """The time and text of the last progress of each agent."""
     fresh: bool
-    """Whether the store was just opened: earlier lines are void."""
+    """Whether the store was just opened, and earlier lines are replaced."""
 
 
 @dataclass(slots=True)
 class SpendingCounter:
-    """Counts what was spent today, again when a run may have ended."""
+    """Counts the usage of today, again after a run may have ended."""
 
     zone: ZoneInfo
     spent: dict[str, RunTotals] = field(default_factory=dict)
@@ -90,7 +90,7 @@ class SpendingCounter:
         return self._stale and now - self._at >= COUNT_SECONDS * SECOND
 
     def count(self, tx: Transaction) -> None:
-        """Count what was spent today, if it is due."""
+        """Count the usage of today, if it is due."""
         day = start_of_day(tx.now, self.zone)
         if day != self._day:
             self._day, self._after, self._stale = day, last_run_before(tx, day), True
@@ -108,7 +108,7 @@ class CompanyReader:
     zone: ZoneInfo
 
     def __call__(self, store: Store) -> Iterator[CompanyUpdate | None]:
-        """Yield everything first, then what is new, or None."""
+        """Yield everything first, then each update, or None."""
         tail = EventTail.from_now(store)
         spending = SpendingCounter(self.zone)
         progress: dict[str, tuple[int, str]] = {}
@@ -172,7 +172,7 @@ Document = dict[str, object]
 
 
 def company_fields(company: CompanyStatus, spent: Mapping[str, RunTotals]) -> Document:
-    """The status for a JSON document, with what was spent today."""
+    """The status for a JSON document, with the usage of today."""
     queue = company.queue
     return {
         "at": company.at,

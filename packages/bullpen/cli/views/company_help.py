@@ -16,33 +16,34 @@ from bullpen.core.inspect.activity import AgentActivity
 
 KEYS = (
     ("↑ ↓", "choose an agent"),
-    ("enter", "its conversation of now, and what was said last"),
-    ("p", "pause it: no more runs begin; messages still come in"),
-    ("r", "let it work again"),
-    ("?", "this page"),
-    ("q, Ctrl-C", "leave; the agents go on"),
+    ("enter", "show its current conversation and its history"),
+    ("a", "show all events, or messages and answers only"),
+    ("p", "pause it: it starts no more runs; messages stay pending"),
+    ("r", "resume it"),
+    ("?", "show this page"),
+    ("q, Ctrl-C", "quit; the agents keep running"),
 )
 
 MEANINGS: dict[AgentActivity, str] = {
-    AgentActivity.IDLE: "has nothing to do",
-    AgentActivity.PROCESSING: "answers, since so long",
-    AgentActivity.LOST: "its processor is gone; the work is taken up again soon",
-    AgentActivity.PENDING: "has messages that nobody has taken up yet",
-    AgentActivity.RATE_LIMITED: "its provider asked for a pause, so long",
-    AgentActivity.PAUSED: "starts no runs, until somebody resumes it",
-    AgentActivity.DRAINING: "takes nothing new, and answers what is there",
+    AgentActivity.IDLE: "has no messages",
+    AgentActivity.PROCESSING: "has a run, for this long",
+    AgentActivity.LOST: "its worker ended; the messages are retried soon",
+    AgentActivity.PENDING: "has pending messages, none is claimed yet",
+    AgentActivity.RATE_LIMITED: "its provider asked to wait, for this long",
+    AgentActivity.PAUSED: "starts no runs until a person resumes it",
+    AgentActivity.DRAINING: "accepts no new messages, and answers pending ones",
 }
 
 COLUMNS = (
-    ("WAIT", "messages that wait for it"),
-    ("TODAY", "what its runs cost since midnight"),
-    ("THIS TALK", "what the conversation that it works on cost so far"),
-    ("queue", "the numbers at the top are of the whole queue, `today` is of these agents"),
+    ("PEND", "its pending messages"),
+    ("TODAY", "the cost of its runs since midnight"),
+    ("THIS TALK", "the cost of its current conversation"),
+    ("top line", "counts of the whole queue; `today` is of the listed agents"),
 )
 
 
 class HelpScreen(Screen[None]):
-    """One page; each of its keys leads back."""
+    """One page; each of its keys closes it."""
 
     CSS = "HelpScreen VerticalScroll { padding: 1 2; }"
     BINDINGS: ClassVar[list[BindingType]] = [

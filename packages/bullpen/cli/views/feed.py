@@ -17,10 +17,10 @@ from bullpen.core.store.open import database_file, open_store
 from bullpen.core.wake.listener import Listener
 
 POLL_SECONDS = 0.5
-"""The longest time between two looks of a view."""
+"""The longest time between two reads of a view."""
 
 MIN_REFRESH_SECONDS = 0.2
-"""The shortest time between two updates, however much happens."""
+"""The shortest time between two updates."""
 WAIT_SECONDS = 1.0
 RETRY_SECONDS = 1.0
 STOP_SECONDS = 3.0
@@ -34,9 +34,9 @@ class StoreLocation:
     file: tuple[int, int] | None
 
     def check(self) -> None:
-        """Fail if the file is gone or replaced: the open one gets no more writes."""
+        """Fail if the file was removed or replaced, because the open one gets no more writes."""
         if self.path is not None and _file(self.path) != self.file:
-            raise StoreUnavailable(f"{self.path} was taken away, or replaced")
+            raise StoreUnavailable(f"{self.path} was removed or replaced")
 
 
 def locate_store(settings: Settings) -> StoreLocation:
@@ -68,17 +68,17 @@ def _file(path: Path) -> tuple[int, int]:
     try:
         found = path.stat()
     except OSError as error:
-        raise StoreUnavailable(f"the database is not there: {path} ({error.strerror})") from error
+        raise StoreUnavailable(f"cannot read the database {path}: {error.strerror}") from error
     return found.st_dev, found.st_ino
 
 
 Update = TypeVar("Update")
 UpdateReader = Callable[[Store], Iterator[Update | None]]
-"""Yields everything of a store first, then what is new each time, or None."""
+"""Yields everything of a store first, then each update, or None."""
 
 
 class Feed(Generic[Update]):
-    """The updates of one view, read in a thread; a store that fails is opened again."""
+    """The updates of one view, read in a thread; after a failure the store is opened again."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class Feed(Generic[Update]):
         self._thread.start()
 
     def wake(self) -> None:
-        """Look now, after a change by this process."""
+        """Read now, after a change by this process."""
         with self._lock, contextlib.suppress(OSError):
             if self._listener is not None:
                 self._listener.interrupt()
@@ -117,7 +117,7 @@ class Feed(Generic[Update]):
         while not self._stopping.is_set():
             try:
                 self._follow()
-            except Exception as error:  # a view outlives every failure of the store
+            except Exception as error:  # a view survives every failure of the store
                 if not self._stopping.is_set():
                     self._on_lost(error_text(error))
                 self._stopping.wait(RETRY_SECONDS)

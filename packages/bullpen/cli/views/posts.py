@@ -1,4 +1,4 @@
-"""The posts of a room: in order, each once, the newest at the bottom."""
+"""The posts of a room, the newest at the bottom."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from bullpen.core.inspect.rooms import Post
 OWNER = "owner"
 """The author of posts from the command line."""
 MAX_POSTS = 1000
-"""How many posts are kept; older ones can be read again."""
+"""The number of posts that are kept; older ones can be read again."""
 AUTHOR_WIDTH = 16
 WIDE_COLUMNS = 60
 COLOURS = ("cyan", "magenta", "blue", "yellow", "bright_cyan", "bright_magenta", "bright_blue")
 MENTION = re.compile(r"[@#][a-z0-9][a-z0-9_-]*")
 
-EMPTY_ROOM_TEXT = "Nobody has said anything here yet."
-ROOM_START_TEXT = "Here the room begins."
-OLDER_POSTS_HINT = "PageUp shows older posts."
+EMPTY_ROOM_TEXT = "No posts yet."
+ROOM_START_TEXT = "Beginning of the room."
+OLDER_POSTS_HINT = "Older posts: PageUp."
 
 
 class PostLine(Static):
-    """One post: when, who, what."""
+    """One post: time, author and text."""
 
     DEFAULT_CSS = "PostLine { height: auto; padding: 0 1; }"
 
@@ -43,7 +43,7 @@ class PostLine(Static):
         self._when = format_moment(post.created_at, now, zone)
 
     def render(self) -> Table | Text:
-        """Three columns, or running text where they do not fit."""
+        """Three columns, or running text in a narrow terminal."""
         moment = Text(self._when, style="dim")
         if self.app.size.width < WIDE_COLUMNS:
             return Text.assemble(moment, " ", self._author, "\n", self._body)
@@ -58,7 +58,7 @@ class PostLine(Static):
 
 
 class Posts(VerticalScroll, can_focus=False):
-    """The posts; it follows the newest unless a person has scrolled up."""
+    """The posts; the view follows the newest unless a person has scrolled up."""
 
     DEFAULT_CSS = """
     Posts { height: 1fr; scrollbar-size-vertical: 1; }
@@ -121,7 +121,7 @@ class Posts(VerticalScroll, can_focus=False):
         now: int,
         done: Callable[[], object],
     ) -> None:
-        """Insert older posts at the top without moving what is shown."""
+        """Insert older posts at the top without moving the visible ones."""
         fresh = sorted(
             (post for post in posts if not self._ids or post.id < self._ids[0]),
             key=lambda each: each.id,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 from zoneinfo import ZoneInfo
 
@@ -20,11 +20,16 @@ from bullpen.cli.views.feed import Feed, error_text, locate_store
 from bullpen.cli.views.posts import OWNER, Posts
 from bullpen.core.clock import SECOND, SystemClock
 from bullpen.core.events.company import RoomPosted
+from bullpen.core.events.conversation import ChainStepDone
+from bullpen.core.events.log import EventRecord
 from bullpen.core.events.tail import EventTail
+from bullpen.core.inspect.event_details import event_details
 from bullpen.core.inspect.lanes import list_lanes
 from bullpen.core.inspect.rooms import Post, newest_posts, posts_before, posts_since
 from bullpen.core.intake import post_in_room
+from bullpen.core.message import ROOM
 from bullpen.core.roster.teams import Team, get_team
+from bullpen.core.routing.tags import Tag, TagKind, parse_tags, text_outside_tags
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.paging import MAX_ROW_ID
@@ -96,27 +101,29 @@ class Composer(TextArea):
             self.action_post()
 
     async def _on_paste(self, event: events.Paste) -> None:
-        # Some terminals send a carriage return for each line's end. Textual calls the handler of
-        # TextArea by itself, after this one.
+        # Some terminals send a carriage return for each line end. Textual calls the handler of
+        # TextArea after this one.
         event.text = event.text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 @dataclass(frozen=True, slots=True)
 class RoomUpdate:
-    """The room as it is now, and its new posts; some may be repeated."""
+    """The present state of the room, and its new posts; some may be repeated."""
 
     at: int
     team: Team
     working: tuple[str, ...]
-    """The members that answer now."""
+    """The members that have a run now."""
     posts: tuple[Post, ...]
     whole: bool
     """Whether these are all posts of the room."""
+    private: dict[str, list[str]] = field(default_factory=dict)
+    """The conversations of new private answers, with the agents that answered."""
 
 
 @dataclass(slots=True)
 class RoomReader:
-    """Reads a team's room; what was seen survives a loss of the store."""
+    """Reads a team's room; after a loss of the store it continues with the missed posts."""
 
     team: str
     _entered: bool = False
@@ -150,7 +157,8 @@ class RoomReader:
                 continue
             with store.read() as tx:
                 update = self._update(tx, self._posted(tx, numbers), whole=False)
-            yield update
+                private = self._private_answers(tx, events)
+            yield replace(update, private=private)
 
     def _update(self, tx: Transaction, posts: Sequence[Post], *, whole: bool) -> RoomUpdate:
         team = get_team(tx, self.team)
@@ -158,6 +166,22 @@ class RoomReader:
         busy = {each.agent for each in list_lanes(tx) if each.processing}
         working = tuple(each for each in team.members if each in busy)
         return RoomUpdate(tx.now, team, working, tuple(posts), whole)
+
+    def _private_answers(
+        self, tx: Transaction, events: Sequence[EventRecord]
+    ) -> dict[str, list[str]]:
+        """The agents that answered a post of this room without a post of their own."""
+        found: dict[str, list[str]] = {}
+        ends = [each for each in events if isinstance(each.event, ChainStepDone)]
+        for record, details in zip(ends, event_details(tx, ends), strict=True):
+            origin = details.origin
+            if origin is None or (origin.channel, origin.team_id) != (ROOM, self.team):
+                continue
+            answer = parse_tags(details.text or "")
+            posted = any(isinstance(each, Tag) and each.kind is TagKind.ROOM for each in answer)
+            if record.agent and record.conversation_id and text_outside_tags(answer) and not posted:
+                found.setdefault(record.conversation_id, []).append(record.agent)
+        return found
 
     def _missed(self, tx: Transaction) -> list[Post]:
         # On PostgreSQL a lower id may commit after a higher one: some posts are repeated.
@@ -202,6 +226,8 @@ class RoomView(LiveView):
     #heading { height: auto; max-height: 2; padding: 0 1; }
     #below { height: 1; padding: 0 1; display: none; }
     #below.-shown { display: block; }
+    #private { height: auto; max-height: 3; padding: 0 1; display: none; }
+    #private.-shown { display: block; }
     .-low Footer { display: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -217,6 +243,7 @@ class RoomView(LiveView):
         self._latest: RoomUpdate | None = None
         self._unseen = 0
         self._loading = False
+        self._private: dict[str, list[str]] = {}
         self._feed = Feed(
             settings,
             RoomReader(team),
@@ -230,7 +257,8 @@ class RoomView(LiveView):
         yield Gone()
         yield Posts(self.zone)
         yield Static(id="below")
-        yield Composer(f"Say something in #{self.team}")
+        yield Static(id="private")
+        yield Composer(f"Post to #{self.team}")
         yield Footer()
 
     def on_mount(self) -> None:
@@ -255,6 +283,7 @@ class RoomView(LiveView):
             posts.complete = True
         count = await posts.add(update.posts, update.team.members, update.at)
         self._count(0 if posts.follows else self._unseen + count)
+        self._show_private(update.private)
 
     def on_lost(self, lost: Lost) -> None:
         """Show that the view is out of date."""
@@ -268,6 +297,8 @@ class RoomView(LiveView):
         """Post the text."""
         self.query_one(Posts).scroll_to_newest()
         self._count(0)
+        self._private.clear()
+        self._show_private({})
         self.do(lambda: self._post(posted.text))
 
     def action_older(self) -> None:
@@ -289,21 +320,21 @@ class RoomView(LiveView):
             locate_store(self.settings)
             with write_transaction(self.settings) as tx:
                 post_in_room(tx, self.team, text, OWNER)
-        except Exception as error:  # shown where it happened, and the text given back
+        except Exception as error:  # shown in the view, and the text is restored
             self.call_from_thread(self._not_posted, text, error_text(error))
         else:
             self._feed.wake()
 
     def _not_posted(self, text: str, why: str) -> None:
         self.query_one(Composer).restore(text)
-        self.refuse(f"This was not posted. {why}")
+        self.refuse(f"Not posted: {why}")
 
     def _load(self, before: int) -> None:
         try:
             locate_store(self.settings)
             with read_transaction(self.settings) as tx:
                 found = posts_before(tx, self.team, before, INITIAL_POSTS)
-        except Exception as error:  # shown where it happened
+        except Exception as error:  # shown in the view
             self.call_from_thread(self.refuse, error_text(error))
             self._loading = False
         else:
@@ -327,6 +358,20 @@ class RoomView(LiveView):
         below.set_class(bool(unseen), "-shown")
         words = "1 new post" if unseen == 1 else f"{unseen} new posts"
         below.update(Text(f"↓ {words}: PageDown", style="bold yellow"))
+
+    def _show_private(self, answers: dict[str, list[str]]) -> None:
+        """Show the agents that answered privately since the last post of this person."""
+        for conversation, agents in answers.items():
+            known = self._private.setdefault(conversation, [])
+            known += [each for each in agents if each not in known]
+        line = self.query_one("#private", Static)
+        line.set_class(bool(self._private), "-shown")
+        line.update(Text("\n").join(_private_line(*each) for each in self._private.items()))
+
+
+def _private_line(conversation: str, agents: Sequence[str]) -> Text:
+    names = ", ".join(f"@{each}" for each in agents)
+    return Text(f"{names} answered privately: bullpen trace {conversation}", style="dim")
 
 
 def _heading(update: RoomUpdate) -> Text:
