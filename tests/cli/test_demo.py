@@ -123,7 +123,7 @@ def test_it_is_told_as_it_goes_and_removed_if_that_is_wanted(empty: Bullpen, pla
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("at", ["are started", "@coder is working"])
+@pytest.mark.parametrize("at", ["Starting the services", "@coder is working"])
 def test_ctrl_c_ends_its_services(empty: Bullpen, place: Path, at: str) -> None:
     args = ("demo", "team", "--home", str(place))
     with terminal(empty, *args, program=endless(empty)) as person:

@@ -47,7 +47,7 @@ def test_a_view_without_a_terminal_names_the_command_for_pipes(
     result = company(bullpen)(*args)
     assert (result.status, result.out) == (2, "")
     assert "needs a terminal" in result.err
-    assert f"Use: {instead}\n" in result.err
+    assert f"use `{instead}`" in result.err
     bullpen.ok(*instead.split()[1:])
 
 
@@ -78,7 +78,7 @@ def test_a_team_called_like_a_command_can_be_opened(bullpen: Bullpen) -> None:
     with direct(bullpen) as store, store.write() as tx:
         add_team(tx, Team(id="post", leader="coder", members=("coder",)))
     bullpen.ok("room", "post", "post", "hello")
-    assert "Use: bullpen room read post" in bullpen("room", "open", "post").err
+    assert "use `bullpen room read post`" in bullpen("room", "open", "post").err
     assert posted(bullpen, "post") == [("owner", "hello")]
     found = bullpen.ok("room", "open", "post", "--json").json
     assert [each["message"] for each in found] == ["hello"]

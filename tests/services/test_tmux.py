@@ -35,28 +35,51 @@ def pane(bullpen: Bullpen, title: str) -> str:
     return tmux(bullpen, "capture-pane", "-p", "-t", ids[title])
 
 
-def test_four_panes_show_what_happens_and_down_ends_them(empty: Bullpen) -> None:
+def panes(bullpen: Bullpen) -> dict[str, int]:
+    """The titles of the panes, and their sizes in cells."""
+    size = "#{e|*:#{pane_width},#{pane_height}}"
+    listed = tmux(bullpen, "list-panes", "-s", "-t", "bullpen", "-F", f"#{{pane_title}} {size}")
+    return {line.split()[0]: int(line.split()[1]) for line in listed.splitlines()}
+
+
+def test_agents_and_events_have_the_large_panes_and_down_ends_the_session(empty: Bullpen) -> None:
     refused = empty("attach")
     assert refused.status == 1
     assert "bullpen up --tmux" in refused.err
+    empty.ok("up")
+    empty.ok("send", "before")
     made = empty.ok("up", "--tmux")
     assert "bullpen attach" in made.err
     assert empty("attach").status == 2  # no terminal here
     try:
-        eventually(lambda: "running" in pane(empty, "status"), "the status")
+        eventually(lambda: "message_enqueued" in pane(empty, "events"), "events of before")
+        eventually(lambda: "Bullpen is running" in pane(empty, "status"), "the status")
         empty.ok("send", "hello")
-        eventually(lambda: "message_enqueued" in pane(empty, "events"), "the events")
-        eventually(lambda: "is ready" in pane(empty, "processor"), "the processor's log")
-        eventually(lambda: "scheduler | " in pane(empty, "logs"), "all logs")
+        eventually(lambda: "owner → @assistant" in pane(empty, "agents"), "the agents")
+        eventually(lambda: "cli_" in pane(empty, "processor"), "the processor's log")
         again = empty.ok("up", "--tmux")
         assert "already running" in again.out
         attach_and_leave(empty)
-        panes = tmux(empty, "list-panes", "-s", "-t", "bullpen", "-F", "#{pane_id}")
-        assert len(panes.splitlines()) == 4
+        sizes = panes(empty)
+        assert max(sizes, key=lambda each: sizes[each]) == "agents"
+        assert set(sizes) == {"agents", "events", "status", "processor"}
     finally:
         empty.ok("down")
     assert tmux(empty, "list-sessions") == ""
     eventually(lambda: of_home(empty.home) == [], "all have ended")
+
+
+def test_in_80_columns_there_are_only_agents_and_events(empty: Bullpen) -> None:
+    empty.ok("up")
+    empty.ok("send", "hello")
+    empty.ok("up", "--tmux", COLUMNS="80", LINES="24")
+    try:
+        sizes = panes(empty)
+        assert set(sizes) == {"agents", "events"}
+        assert sizes["agents"] > sizes["events"]
+        eventually(lambda: "owner → @assistant" in pane(empty, "agents"), "what happened")
+    finally:
+        empty.ok("down")
 
 
 def attach_and_leave(bullpen: Bullpen) -> None:
@@ -78,7 +101,7 @@ def test_without_tmux_everything_runs_and_it_says_so(empty: Bullpen, tmp_path: P
     refused = empty("up", "--tmux", PATH=str(bare))
     assert refused.status == 1
     assert "tmux is not installed" in refused.err
-    assert "status --watch" in refused.err
+    assert "team watch" in refused.err
     assert empty.ok("status").status == 0
     empty.ok("down")
 

@@ -52,7 +52,7 @@ def test_posts_are_shown_once_and_in_order(store: Store, settings: Settings) -> 
 
     async def story() -> None:
         async with looking(sitting_in(settings)) as look:
-            await look.sees("Here the room begins", "first", "second", "ada")
+            await look.sees("Beginning of the room", "first", "second", "ada")
             say(store, "third")
             await look.sees("third")
             for number in range(30):
@@ -69,7 +69,7 @@ def test_any_text_can_be_typed_and_is_said_once(
 ) -> None:
     async def story() -> None:
         async with looking(sitting_in(settings)) as look:
-            await look.sees("Nobody has said anything here yet")
+            await look.sees("No posts yet")
             await look.types(text)
             await look.press("enter")
             await look.sees(text, "you")
@@ -85,7 +85,7 @@ def test_any_text_can_be_typed_and_is_said_once(
 def test_what_is_pasted_keeps_its_lines(store: Store, settings: Settings) -> None:
     async def story() -> None:
         async with looking(sitting_in(settings)) as look:
-            await look.sees("Nobody has said anything here yet")
+            await look.sees("No posts yet")
             look.app.post_message(events.Paste("one\r\ntwo\rq three"))
             await look.sees("q three")
             await look.press("enter")
@@ -104,7 +104,7 @@ def test_what_is_said_while_the_store_is_busy_is_posted_in_its_order(
 
     async def story() -> None:
         async with looking(sitting_in(patient)) as look:
-            await look.sees("Nobody has said anything here yet")
+            await look.sees("No posts yet")
             with store.write():
                 for each in texts:
                     await look.types(each)
@@ -133,6 +133,34 @@ def test_what_members_say_is_seen_and_that_they_work(store: Store, settings: Set
     run(story)
 
 
+def test_a_room_says_who_answered_privately(store: Store, settings: Settings) -> None:
+    provider = Scripted()
+    provider.result = Reply(text="I have read it")
+    provider.let_go.set()
+
+    async def story() -> None:
+        async with looking(sitting_in(settings)) as look:
+            await look.sees("○ @coder  ○ @reviewer")
+            with processing(store, provider):
+                await look.types("who does it?")
+                await look.press("enter")
+                await look.sees("answered privately: bullpen trace chatroom_")
+                await look.until(
+                    lambda: all(
+                        any(f"@{each}" in line and "privately" in line for line in look.lines)
+                        for each in ("coder", "reviewer")
+                    ),
+                    "both have answered",
+                )
+                await look.types("thanks")
+                provider.result = Reply(text="[#dev: You are welcome]")
+                await look.press("enter")
+                await look.sees_no_more("answered privately")
+                await look.sees("You are welcome")
+
+    run(story)
+
+
 def test_older_posts_come_with_page_up_and_new_ones_do_not_scroll_them_away(
     store: Store, settings: Settings
 ) -> None:
@@ -150,7 +178,7 @@ def test_older_posts_come_with_page_up_and_new_ones_do_not_scroll_them_away(
             await look.sees_no_more("post 0.")
             while "post 0." not in look.text:
                 await look.press("pageup")
-            await look.sees("Here the room begins", "post 0.")
+            await look.sees("Beginning of the room", "post 0.")
             say(store, "brand new", "and newer")
             await look.sees("2 new posts", "post 0.")
             while "and newer" not in look.text:
@@ -188,15 +216,15 @@ def test_what_could_not_be_posted_is_given_back(store: Store, settings: Settings
         async with looking(sitting_in(settings)) as look:
             await look.sees("said before")
             with away(settings) as elsewhere:
-                await look.sees("Looking again every second")
+                await look.sees("retrying every second")
                 await look.types("is anybody there")
                 await look.press("enter")
-                await look.sees("This was not posted", "is anybody there")
+                await look.sees("Not posted", "is anybody there")
                 other = open_store(elsewhere)
                 say(other, "said meanwhile")
                 other.close()
             await look.sees("said meanwhile")
-            await look.sees_no_more("Looking again every second")
+            await look.sees_no_more("retrying every second")
             await look.press("enter")
             await look.until(
                 lambda: said(store) == ["said before", "said meanwhile", "is anybody there"],
@@ -240,7 +268,7 @@ def test_a_room_fits_into_any_terminal(
 def test_escape_leaves_also_with_something_written(store: Store, settings: Settings) -> None:
     async def story() -> None:
         async with looking(sitting_in(settings)) as look:
-            await look.sees("Nobody has said anything here yet")
+            await look.sees("No posts yet")
             await look.types("a draft")
             await look.press("escape")
             await look.until(lambda: look.app.return_code == 0, "it ended")

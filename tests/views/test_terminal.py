@@ -60,7 +60,7 @@ def test_a_person_enters_a_room_talks_and_leaves_everything_clean(
 ) -> None:
     say(store, "said before")
     with pane(directory, ROOM, environ(settings), size) as seen:
-        seen.sees("Here the room begins", "said before", "Say something in #dev")
+        seen.sees("Beginning of the room", "said before", "Post to #dev")
         seen.types("quite so ✓ über")
         seen.press("Enter")
         seen.sees("you       quite so ✓ über")
@@ -84,14 +84,14 @@ def test_a_person_watches_agents_and_leaves_everything_clean(
     store: Store, settings: Settings, directory: Path, size: tuple[int, int]
 ) -> None:
     with pane(directory, WATCH, environ(settings), size) as seen:
-        seen.sees("#dev The Devs", "coder ★", "ACTIVITY", "q Quit")
+        seen.sees("#dev The Devs", "coder ★", "MESSAGES AND ANSWERS", "q Quit")
         seen.press("Down")
         seen.types("p")
         seen.sees("■ paused")
         seen.resize(40, 10)
         seen.sees("reviewer", "■ paused")
         seen.resize(*size)
-        seen.sees("ACTIVITY")
+        seen.sees("MESSAGES AND ANSWERS")
         seen.press("q")
         seen.sees("ended with 0", "it is over")
         assert is_as_before(directory, seen)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from bullpen.core.company import change_agent
 from bullpen.core.message import ErrorKind, Usage
 from bullpen.core.queue.lanes import pause_lane
 from bullpen.core.queue.manage import hold
@@ -34,16 +35,21 @@ def test_a_run_is_seen_from_its_beginning_to_its_end(store: Store, settings: Set
         async with looking(watching(settings, "dev")) as look:
             await look.sees("#dev The Devs", "coder ★", "○ idle", "processor off")
             send(store, "mend the roof", "coder", sender="ada")
-            await look.sees("◌ pending", "ada → @coder", "No processor runs")
+            await look.sees("◌ pending", "ada → @coder", "No processor is running")
             with processing(store, provider):
                 await look.sees(
-                    "● processing", "← ada: mend the roof", "processor 1", "1 processing"
+                    "● processing", "← ada: mend the roof", "processor on", "1 processing"
                 )
                 provider.let_go.set()
                 await look.sees("all is mended", "$0.25", "1.5k tokens", "0 processing")
             await look.sees("processor off")
             assert look.count("ada → @coder") == 1
+            assert look.count("started a run") == 0  # bookkeeping
+            await look.press("a")
+            await look.sees("ALL EVENTS", "started a run")
             assert look.count("started a run") == 1
+            await look.press("a")
+            await look.sees_no_more("started a run")
 
     run(story)
 
@@ -62,6 +68,29 @@ def test_a_handoff_is_seen_once_with_who_and_whom(store: Store, settings: Settin
                 await look.until(lambda: len(provider.turns) >= 2, "the reviewer has run")
             await look.sees("processor off")
             assert look.count("@coder → @reviewer  ") == 1
+
+    run(story)
+
+
+def test_messages_and_answers_are_told_apart_and_now_shows_no_change_of_an_agent(
+    store: Store, settings: Settings
+) -> None:
+    team_of(store, "coder", "reviewer")
+    provider = Scripted()
+    provider.result = Reply(text="the roof is tight")
+    provider.let_go.set()
+    send(store, "check the roof", "coder", sender="ada")
+
+    async def story() -> None:
+        async with looking(watching(settings)) as look:
+            with processing(store, provider):
+                await look.sees("answer   @coder")
+            do(store, change_agent, "coder", name="The Coder")
+            await look.press("a")
+            await look.sees("event    @coder")
+            assert look.count("message  ada → @coder") == 1
+            (row,) = (each for each in look.lines if each.lstrip().startswith("coder "))
+            assert row.endswith("the roof is tight")
 
     run(story)
 
@@ -127,15 +156,15 @@ def test_enter_shows_the_conversation_and_what_was_said(store: Store, settings: 
             with processing(store, provider):
                 await look.sees("● processing")
                 await look.press("enter")
-                await look.sees("@coder", f"WORKS ON {first}", "ada → @coder [processing]")
+                await look.sees("@coder", f"CONVERSATION {first}", "ada → @coder [processing]")
                 await look.press("question_mark")
-                await look.sees("starts no runs, until somebody resumes it")
+                await look.sees("starts no runs until a person resumes it")
                 await look.press("escape")
                 provider.let_go.set()
                 await look.sees("@coder it is mended")
-            await look.sees_no_more("WORKS ON")
+            await look.sees_no_more("CONVERSATION")
             await look.press("escape")
-            await look.sees("ACTIVITY")
+            await look.sees("MESSAGES AND ANSWERS")
             await look.press("q")
             await look.until(lambda: look.app.return_code == 0, "it ended")
 
@@ -164,10 +193,10 @@ def test_a_store_that_goes_away_is_told_and_seen_again(store: Store, settings: S
         async with looking(watching(settings)) as look:
             await look.sees("○ idle")
             with away(settings):
-                await look.sees("Looking again every second", "○ idle")
+                await look.sees("retrying every second", "○ idle")
                 await look.press("p")
                 await look.done()
-            await look.sees_no_more("Looking again every second")
+            await look.sees_no_more("retrying every second")
             send(store, "are you there", "coder")
             await look.sees("are you there", "◌ pending")
             assert (

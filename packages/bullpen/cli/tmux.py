@@ -26,8 +26,10 @@ WIDE_COLUMNS = 100
 
 AGENTS = ("agents", "team watch")
 EVENTS = ("events", "events --follow --limit 20")
-SIDE_PANES = (("status", "status --watch"), ("logs", "logs --follow"))
-EVENTS_HEIGHT, SIDE_WIDTH, LOGS_HEIGHT = "35%", "40%", "60%"
+SIDE_PANES = (("status", "status --watch"), ("processor", "logs processor --follow"))
+SIDE_WIDTH, LOG_HEIGHT, EVENTS_HEIGHT = "40%", "50%", "30%"
+LOW_LINES, LOW_EVENTS_HEIGHT = 30, "5"
+"""In a low terminal, the agents get the space that their view needs."""
 PANE_ID = ("-P", "-F", "#{pane_id}")
 """The options that print the id of a new pane."""
 
@@ -61,7 +63,7 @@ def end_session(settings: Settings) -> None:
 
 
 def _make(settings: Settings) -> None:
-    """Make the session: agents in the large pane and events below; status and logs beside them."""
+    """Make the session: agents in the large pane and events below; others beside them."""
     socket_directory(settings)
     columns, lines = shutil.get_terminal_size(DEFAULT_SIZE)
     size = ("-x", str(columns), "-y", str(lines))
@@ -70,10 +72,11 @@ def _make(settings: Settings) -> None:
     )
     _title(settings, agents, AGENTS)
     if columns >= WIDE_COLUMNS:
-        status, logs = SIDE_PANES
+        status, log = SIDE_PANES
         side = _split(settings, agents, status, "-h", SIDE_WIDTH)
-        _split(settings, side, logs, "-v", LOGS_HEIGHT)
-    _split(settings, agents, EVENTS, "-v", EVENTS_HEIGHT)
+        _split(settings, side, log, "-v", LOG_HEIGHT)
+    height = EVENTS_HEIGHT if lines >= LOW_LINES else LOW_EVENTS_HEIGHT
+    _split(settings, agents, EVENTS, "-v", height)
     _run_checked(settings, "select-pane", "-t", agents)
 
 

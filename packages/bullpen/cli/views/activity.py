@@ -89,9 +89,7 @@ def _line_parts(event: Event, details: EventDetails) -> LineParts | None:
         case MessageEnqueued():
             return _enqueued(event, details)
         case ChainStepDone():
-            # Handoffs have lines of their own.
-            text = text_outside_tags(parse_tags(details.text or ""))
-            return ActivityKind.SAID, event.who, text or event.sentence()
+            return _answer(event, details)
         case ResponseReady():
             return _proactive(event, details)
         case RoomPosted():
@@ -115,6 +113,14 @@ def _enqueued(event: MessageEnqueued, details: EventDetails) -> LineParts | None
     if origin.from_agent is not None:
         return ActivityKind.HANDOFF, f"@{origin.from_agent} → @{agent}", origin.preview
     return ActivityKind.ASKED, f"{origin.sender or origin.channel} → @{agent}", origin.preview
+
+
+def _answer(event: ChainStepDone, details: EventDetails) -> LineParts | None:
+    """The text outside the tags: handoffs and room posts have lines of their own."""
+    if not details.text:
+        return ActivityKind.NOTE, event.who, event.sentence()
+    text = text_outside_tags(parse_tags(details.text))
+    return (ActivityKind.SAID, event.who, text) if text else None
 
 
 def _proactive(event: ResponseReady, details: EventDetails) -> LineParts | None:
