@@ -179,6 +179,10 @@ class AgentsTable(DataTable[Text]):
                     self.update_cell(agent, name, _fitted(text, widths[name]))
         self._cells = cells
 
+    def on_resize(self) -> None:
+        """Keep the selected agent in view."""
+        self.call_after_refresh(self._scroll_cursor_into_view)
+
     def _rebuild(
         self,
         columns: Sequence[Column],
@@ -198,6 +202,7 @@ class AgentsTable(DataTable[Text]):
         ids = [each.work.agent.id for each in rows]
         if chosen in ids:
             self.move_cursor(row=ids.index(chosen), animate=False)
+            self.call_after_refresh(self._scroll_cursor_into_view)  # at the new size
 
 
 def _widths(
@@ -215,7 +220,8 @@ def _widths(
     for column in columns[:-1]:
         longest = max((cells[each.work.agent.id, column.name].cell_len for each in rows), default=0)
         fitting = STATE.max_width if column is STATE else max(len(column.name), longest)
-        widths[column.name] = min(fitting, column.max_width, max(left - len(NOW.name), 1))
+        most = max(column.max_width, width * 3 // 10) if column is AGENT else column.max_width
+        widths[column.name] = min(fitting, most, max(left - len(NOW.name), 1))
         left -= widths[column.name]
     widths[columns[-1].name] = max(left, len(NOW.name))
     return widths
