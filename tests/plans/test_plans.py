@@ -45,6 +45,7 @@ READS_FEW_ROWS = {
     "MARK_NOTIFIED",
     "SELECT_GROUP",  # as many rows as causes
     "SELECT_NEWEST_GROUPS",
+    "SELECT_OPEN_LANES",  # a lane for each agent, for the suggestion in an error
 }
 """Statements of tables or conversations that stay small, so that an index would not help."""
 
