@@ -22,6 +22,12 @@ PLURAL = re.compile(
 NEVER_ONE = re.compile(r"limit|most|least|floor|MAX|MIN", re.IGNORECASE)
 
 
+def parts_of(value: ast.expr) -> list[str]:
+    """The value's expression, and the attributes and calls in it."""
+    inner = (each for each in ast.walk(value) if isinstance(each, ast.Attribute | ast.Call))
+    return [ast.unparse(each) for each in (value, *inner)]
+
+
 def counted_plurals(node: ast.AST, conditions: tuple[str, ...] = ()) -> Iterator[ast.JoinedStr]:
     """The f-strings with a value and then a plural, unless a condition is about that value."""
     if isinstance(node, ast.JoinedStr):
@@ -31,7 +37,7 @@ def counted_plurals(node: ast.AST, conditions: tuple[str, ...] = ()) -> Iterator
                 and isinstance(text, ast.Constant)
                 and PLURAL.match(str(text.value))
                 and not NEVER_ONE.search(ast.unparse(value.value))
-                and not any(ast.unparse(value.value) in each for each in conditions)
+                and not any(part in each for part in parts_of(value.value) for each in conditions)
             ):
                 yield node
     if isinstance(node, ast.If | ast.IfExp):
