@@ -55,7 +55,9 @@ class Command:
             words = shlex.split(self.text, comments=True)
         except ValueError as error:
             return str(error)
-        return _problem(cli, click.Context(cli, info_name="bullpen"), words)
+        # A command keeps the help option of its first context, so this one has the program's.
+        context = click.Context(cli, info_name="bullpen", **cli.context_settings)
+        return _problem(cli, context, words)
 
 
 def pages() -> list[Path]:
