@@ -91,7 +91,7 @@ def test_it_shows_handoffs_a_room_a_failure_and_what_becomes_of_it(
     assert living(place) == []
     assert list(empty.home.iterdir()) == [place]  # nothing was made in the caller's own home
     kept = replace(empty, home=place)
-    assert "at the fix" in kept.ok("history", "search", "fix").out
+    assert "review the fix" in kept.ok("history", "search", "fix").out
     assert kept.ok("room", "read", "dev").out.count("\n") >= 4
     assert kept("status").status == 3
 

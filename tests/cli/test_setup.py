@@ -167,7 +167,7 @@ def test_a_person_is_asked_and_each_answer_is_proved(new: Bullpen) -> None:
         person.type("coder\n")
         person.until("[coder]: ")
         person.type("\n")
-        person.until("agent 'coder' exists already")
+        person.until("agent 'coder' already exists")
         person.until("for none): ")
         person.type("dev\n")
         person.until("[coder]: ")

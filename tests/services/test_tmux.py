@@ -48,7 +48,7 @@ def test_agents_and_events_have_the_large_panes_and_down_ends_the_session(empty:
     assert "bullpen up --tmux" in refused.err
     empty.ok("up")
     empty.ok("send", "before")
-    made = empty.ok("up", "--tmux")
+    made = empty.ok("up", "--tmux", COLUMNS="200", LINES="50")
     assert "bullpen attach" in made.err
     assert empty("attach").status == 2  # no terminal here
     try:

@@ -271,7 +271,7 @@ def _play(settings: Settings, as_json: bool) -> TeamDemo:
         show = TeamDemo(settings, store, as_json)
         show.tell("Started the services.")
         show.say(
-            "1. A handoff: each agent passes work to the next. @writer fails once and is retried.",
+            "1. Handoffs: each agent passes work on. @writer fails once and is retried.",
             f"@{TEAM}",
             "Fix the login: it fails for names with an umlaut.",
         )
@@ -295,8 +295,8 @@ def _play(settings: Settings, as_json: bool) -> TeamDemo:
 def _greet(settings: Settings, as_json: bool) -> None:
     if as_json:
         return
-    echo("The agents @coder, @reviewer and @writer are the team @dev. The provider echo plays")
-    echo("their answers: no account is needed, and no data leaves this machine.")
+    echo("The agents @coder, @reviewer and @writer are the team @dev. The provider")
+    echo("echo plays their answers: no account is needed, and no data leaves this machine.")
     echo(f"  Home  {settings.home}")
     echo(f"  API   {api_url(settings)}")
     echo("Starting the services ...")

@@ -89,7 +89,7 @@ def check_provider(
     )
     if name not in known:
         raise BadProvider(
-            f"there is no provider {name[:60]!r}", hint=f"There are {', '.join(known)}."
+            f"provider {name[:60]!r} does not exist", hint=f"There are {', '.join(known)}."
         )
     if name == HTTP or not probes:
         return ChosenProvider(name, model)
@@ -249,7 +249,7 @@ def check_agent_name(home: SetupHome, name: str) -> None:
     """Raise an error if no agent can have this name."""
     check_new_name(name)
     if name in home.teams:
-        raise NameTaken(f"team {name!r} exists already")
+        raise NameTaken(f"team {name!r} already exists")
 
 
 def ensure_agent(home: SetupHome, name: str, provider: str, model: str) -> Agent:
@@ -316,7 +316,7 @@ def ensure_team(
     members = tuple(dict.fromkeys(each.removeprefix("@") for each in members)) or (first.id,)
     check_new_name(name)
     if name in home.agents:
-        raise NameTaken(f"agent {name!r} exists already")
+        raise NameTaken(f"agent {name!r} already exists")
     new = [each for each in members if each not in home.agents]
     for each in new:
         check_agent_name(home, each)
