@@ -108,8 +108,15 @@ def _run_checked(settings: Settings, *args: str) -> str:
 
 
 def _tmux(settings: Settings, *args: str) -> subprocess.CompletedProcess[str]:
+    # Programs in panes would take the size of this terminal for theirs.
+    environ = {name: text for name, text in os.environ.items() if name not in ("COLUMNS", "LINES")}
     return subprocess.run(
-        [*_command(settings), *args], capture_output=True, text=True, check=False, timeout=20
+        [*_command(settings), *args],
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=20,
     )
 
 
