@@ -89,7 +89,7 @@ def test_what_does_not_exist_is_a_mistake_of_usage(bullpen: Bullpen, args: Path)
     assert result.out == ""
     said, hint = result.err.splitlines()
     assert re.fullmatch(r"Error: [a-z].*[^.]", said)
-    assert re.fullmatch(r"  Run 'bullpen( [a-z]+)* --help' for usage\.", hint)
+    assert re.fullmatch(r"  Run `bullpen( [a-z]+)* --help` for usage\.", hint)
 
 
 @pytest.mark.parametrize(

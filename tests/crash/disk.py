@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+from contextlib import suppress
 from pathlib import Path
 
 from bullpen.core.errors import BullpenError, DuplicateMessage
@@ -68,6 +69,19 @@ def filled(settings: Settings, report: Path, ballast: Path) -> None:
     ballast.unlink()
     tell(report, None, [put(store, len(taken))])
     store.close()
+
+
+def full_before_opening(settings: Settings, report: Path) -> None:
+    """Fill a real file system to the last byte; then open the database and enqueue."""
+    with (settings.home / "filler").open("wb", buffering=0) as file, suppress(OSError):
+        while file.write(bytes(4096)):
+            pass
+    try:
+        store = open_store(settings)
+        _, error = put_until_refused(store)
+    except BullpenError as refusal:
+        error = refusal
+    tell(report, error, [])
 
 
 def unprivileged(settings: Settings, report: Path) -> None:

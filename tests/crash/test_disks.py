@@ -134,10 +134,13 @@ import sys
 from pathlib import Path
 from bullpen.core.settings import Settings
 from tests.crash import disk
-home, template, report = map(Path, sys.argv[1:])
+home, template, report = map(Path, sys.argv[1:4])
 (home / "bullpen.db").write_bytes(template.read_bytes())
-(home / "ballast").write_bytes(bytes(200_000))
-disk.filled(Settings(home=home), report, home / "ballast")
+if sys.argv[4] == "before":
+    disk.full_before_opening(Settings(home=home), report)
+else:
+    (home / "ballast").write_bytes(bytes(200_000))
+    disk.filled(Settings(home=home), report, home / "ballast")
 """
 
 
@@ -145,29 +148,39 @@ def test_a_file_system_without_a_byte_left_refuses_a_message_whole(
     settings: Settings, tmp_path: Path
 ) -> None:
     """ENOSPC itself, on a small file system of the test's own."""
+    (kind, words, taken), (_, _, again) = fill_small_disk(settings, tmp_path, "while open")
+    assert kind == "StoreFull"
+    assert words is not None
+    assert all(words)
+    assert len(taken) > 5
+    assert len(again) == 1
+
+
+def test_a_database_on_a_full_file_system_is_reported_as_a_full_disk(
+    settings: Settings, tmp_path: Path
+) -> None:
+    """SQLite then cannot even create the shared memory beside the file, an I/O error."""
+    ((kind, words, _),) = fill_small_disk(settings, tmp_path, "before")
+    assert kind == "StoreFull"
+    assert words is not None
+    assert "disk" in words[1]
+
+
+def fill_small_disk(settings: Settings, tmp_path: Path, when: str) -> list[Told]:
+    """Run `FILL` on a file system of 2 MB; skips the test where none can be made."""
     mount, report = tmp_path / "mount", tmp_path / "report"
     mount.mkdir()
     probe = subprocess.run([*NAMESPACE, MOUNTED, "sh", mount, "true"], capture_output=True)
     if probe.returncode != 0:
         pytest.skip("this kernel gives no file system of one's own to a test")
     script: list[str | Path] = [
-        sys.executable,
-        "-c",
-        FILL,
-        mount,
-        settings.home / "bullpen.db",
-        report,
+        *(sys.executable, "-c", FILL, mount, settings.home / "bullpen.db", report, when),
     ]
     done = subprocess.run(
         [*NAMESPACE, MOUNTED, "sh", mount, *script], cwd=ROOT, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    (kind, words, taken), (_, _, again) = _told(report)
-    assert kind == "StoreFull"
-    assert words is not None
-    assert all(words)
-    assert len(taken) > 5
-    assert len(again) == 1
+    return _told(report)
 
 
 @pytest.fixture

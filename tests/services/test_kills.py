@@ -359,6 +359,16 @@ def test_in_the_foreground_whoever_is_killed_takes_the_rest_along(
     eventually(lambda: of_home(empty.home) == [], "all have ended", LONG)
 
 
+def test_down_ends_up_in_the_foreground_without_an_error(empty: Bullpen) -> None:
+    process = foreground(empty)
+    all_run(empty)
+    empty.ok("down")
+    _, err = process.communicate(timeout=LONG)
+    assert process.returncode == 0  # systemd would start it again after any other status
+    assert "Stopped Bullpen." in err.decode()
+    assert of_home(empty.home) == []
+
+
 def foreground(empty: Bullpen) -> subprocess.Popen[bytes]:
     """`bullpen up --foreground`, as systemd starts it."""
     return subprocess.Popen(

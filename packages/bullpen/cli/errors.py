@@ -68,7 +68,7 @@ def _hint(error: click.ClickException) -> str:
     if isinstance(error, UsageError) and error.hint:
         return error.hint
     context = error.ctx if isinstance(error, click.UsageError) else None
-    return "" if context is None else f"Run '{context.command_path} --help' for usage."
+    return "" if context is None else f"Run `{context.command_path} --help` for usage."
 
 
 def lower_first(text: str) -> str:

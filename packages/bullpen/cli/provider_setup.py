@@ -17,15 +17,13 @@ from bullpen.core.roster.providers import (
 from bullpen.core.store.transaction import Transaction
 from bullpen.ops.services.search_path import record_change, search_path
 
-GUIDE = "docs/how-to/connect-claude-and-codex.md"
-
 
 def setup_steps(tx: Transaction, agents: Sequence[Agent]) -> list[str]:
     """Lines about what each provider of these agents lacks; none for one that seems ready."""
     users: dict[str, list[str]] = {}
     for each in agents:
         users.setdefault(each.provider, []).append(each.id)
-    return [line for name, of_it in users.items() for line in _steps(tx, name, of_it)]
+    return [line for name, ids in users.items() for line in _steps(tx, name, ids)]
 
 
 def test_hints(provider: str, kind: str) -> list[str]:
@@ -34,7 +32,7 @@ def test_hints(provider: str, kind: str) -> list[str]:
     if kind == ErrorKind.AUTH and provider.startswith(CUSTOM_PREFIX):
         return [f"Next: bullpen provider set {provider} --key"]
     if kind == ErrorKind.AUTH and info is not None and info.log_in:
-        return [f"Log in: {info.log_in}", f"More: {GUIDE}"]
+        return [f"Log in: {info.log_in}"]
     return []
 
 
@@ -77,11 +75,7 @@ def _missing_program(program: str, provider: str, names: str, agents: list[str])
     ]
     if info is not None and info.log_in:
         lines.append(f"  Log in:  {info.log_in}")
-    return [
-        *lines,
-        f"  Then:    bullpen agent resume {' '.join(agents)}",
-        f"  More:    {GUIDE}",
-    ]
+    return [*lines, f"  Then:    bullpen agent resume {' '.join(agents)}"]
 
 
 def _info(provider: str) -> ProviderInfo | None:

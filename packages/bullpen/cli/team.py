@@ -114,7 +114,7 @@ def add(
         delivery=DeliveryMode(delivery),
     )
     add_team(tx, team)
-    return Result(team, f"Created @{team_id}. Next: bullpen send @{team_id} hello")
+    return Result(team, f'Created @{team_id}. Next: bullpen send "@{team_id} hello"')
 
 
 @command(team, tx="read", listing=True)

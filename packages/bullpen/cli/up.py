@@ -279,7 +279,7 @@ def _print_note(text: str) -> None:
 
 
 def run_in_foreground(settings: Settings) -> int:
-    """Run the services until SIGTERM or Ctrl-C; returns 1 if their supervisor was killed."""
+    """Run the services until SIGTERM, Ctrl-C or `down`; returns 1 if the supervisor died."""
     stop = StopSignals()
     with start_lock(settings):
         write_channel_programs(settings)
@@ -289,19 +289,19 @@ def run_in_foreground(settings: Settings) -> int:
     echo(f"Bullpen is running. API: {api_url(settings)}. Stop with Ctrl-C.", err=True)
     while not stop.wait(LOG_POLL_SECONDS) and supervisor.poll() is None:
         _print_new_lines(settings, followed)
-    died = supervisor.poll() is not None
-    if died:
+    status = supervisor.poll()
+    if status:
         echo("Error: the supervisor was killed; stopping its services", err=True)
         end_orphaned_services(settings, _print_note)
-    else:
-        _stop(settings, supervisor, followed)
-    return int(died)
+        return 1
+    _stop(settings, supervisor, followed)
+    return 0
 
 
 def _stop(
     settings: Settings, supervisor: subprocess.Popen[bytes], followed: dict[str, LogFollower]
 ) -> None:
-    """Let supervisord stop the services in order; a second signal ends this process."""
+    """Let supervisord stop the services in order, unless it has; a second signal ends this."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
     supervisor.terminate()

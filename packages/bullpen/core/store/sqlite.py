@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import random
+import shutil
 import sqlite3
 import threading
 import time
@@ -112,6 +113,11 @@ _ERRORS: dict[int, tuple[type[StoreError], str]] = {
 LOOK_SECONDS = 0.05
 """How often the file is checked; a check in each transaction would cost 3 % of a cycle."""
 
+FULL_BYTES = 1 << 20
+"""A disk with less free space is full: SQLite needs more than that beside the database."""
+
+DISK_HINT = "Check the disk and the permissions of the directory, then run: bullpen doctor"
+
 NOT_UTF8 = "Could not decode to UTF-8"
 """The beginning of the error of Python's driver for a text that is not UTF-8."""
 
@@ -128,7 +134,18 @@ def translate_error(error: sqlite3.Error, path: Path) -> StoreError | None:
     if code == sqlite3.SQLITE_CANTOPEN and unwritable:
         # SQLite needs files beside the database even to read it.
         kind, text = StoreReadOnly, "the directory cannot be written"
-    return kind(f"{text}: {path} ({error})")
+    if code == sqlite3.SQLITE_IOERR and _disk_is_full(path):
+        # SQLite could not enlarge the memory that its processes share, a file beside the database.
+        kind, text = StoreFull, "the disk is full"
+    hint = DISK_HINT if kind is StoreUnavailable else None
+    return kind(f"{text}: {path} ({error})", hint=hint)
+
+
+def _disk_is_full(path: Path) -> bool:
+    try:
+        return shutil.disk_usage(path.parent).free < FULL_BYTES
+    except OSError:
+        return False
 
 
 class SqliteStore(Store):
