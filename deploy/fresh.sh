@@ -36,7 +36,7 @@ check_machine() {
 }
 missing=()
 
-# Copies what pip needs to reach its index: nothing of it is written to the repository.
+# Copies what pip needs to reach its index. It is not written to the repository.
 copy_network() {
     local root=$1 each
     for each in /etc/resolv.conf /etc/hosts /etc/pip.conf /etc/ssl/certs/ca-certificates.crt; do

@@ -271,7 +271,7 @@ def lane(
     "--model",
     shell_complete=completion.models,
     metavar="NAME",
-    show_default="the provider's own choice, if the provider changes",
+    show_default="the provider's default, if the provider changes",
     help="Model.",
 )
 def provider(settings: Settings, agent_id: str, provider: str | None, model: str | None) -> Result:

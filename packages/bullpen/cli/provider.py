@@ -321,7 +321,7 @@ def test(settings: Settings, provider: str, model: str) -> Result:
     "--model",
     metavar="NAME",
     shell_complete=completion.models,
-    show_default="the provider's own choice",
+    show_default="the provider's default",
     help="Model of these agents.",
 )
 @yes

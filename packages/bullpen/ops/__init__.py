@@ -1,1 +1,1 @@
-"""What looks after an installation: the doctor, backups and the services."""
+"""What maintains an installation: the doctor, backups and the services."""
