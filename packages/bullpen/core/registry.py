@@ -423,3 +423,14 @@ CHANNELS = Registry(
 )
 
 REPORTS = Registry(ReportInfo, "bullpen.reports", names=SERVICE_NAME)
+
+PLUGIN_GROUP = "bullpen.plugins"
+"""The entry points of plugins that packages add; plugins have no entry here."""
+
+
+def plugin_files(home: Path) -> list[tuple[str, Path]]:
+    """The plugins in a home, by name: each file or package whose name has no leading `.` or `_`."""
+    directory = home / "plugins"
+    files = [(path.stem, path) for path in sorted(directory.glob("*.py"))]
+    packages = [(path.parent.name, path) for path in sorted(directory.glob("*/__init__.py"))]
+    return [each for each in (*files, *packages) if not each[0].startswith((".", "_"))]

@@ -16,7 +16,7 @@ def check_text(text: str, limit: int, what: str = "the message") -> str:
     try:
         size = len(text.encode())
     except UnicodeEncodeError as error:
-        raise BadText(f"{what} has half a surrogate pair at character {error.start}") from None
+        raise BadText(f"{what} has an unpaired surrogate at character {error.start}") from None
     if size > limit:
         raise TextTooLong(f"{what} has {size} bytes, over the limit of {limit}")
     return text

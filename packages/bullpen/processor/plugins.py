@@ -23,12 +23,12 @@ from typing import Protocol
 from bullpen.core.events.log import EventRecord
 from bullpen.core.files import check_home
 from bullpen.core.message import Message
+from bullpen.core.registry import PLUGIN_GROUP, plugin_files
 from bullpen.core.strict_json import check_json_column
 from bullpen.core.text import sanitise_text
 
 log = logging.getLogger(__name__)
 
-GROUP = "bullpen.plugins"
 ALL_EVENTS = "*"
 
 MAX_METADATA_CHARS = 65_536
@@ -176,13 +176,9 @@ def _json(metadata: dict[str, object]) -> str:
 
 
 def _find_plugins(home: Path) -> Iterator[tuple[str, Callable[[], object]]]:
-    directory = home / "plugins"
-    files = [(path.stem, path) for path in directory.glob("*.py")]
-    packages = [(path.parent.name, path) for path in directory.glob("*/__init__.py")]
-    for name, path in (*files, *packages):
-        if not name.startswith((".", "_")):
-            yield name, partial(_module, name, path)
-    for point in entry_points(group=GROUP):
+    for name, path in plugin_files(home):
+        yield name, partial(_module, name, path)
+    for point in entry_points(group=PLUGIN_GROUP):
         yield point.name, point.load
 
 

@@ -13,12 +13,11 @@ from pathlib import Path
 import psutil
 
 from bullpen.core.logs import last_lines
-from bullpen.core.registry import CHANNELS, PROVIDERS, REPORTS
+from bullpen.core.registry import CHANNELS, PLUGIN_GROUP, PROVIDERS, REPORTS, plugin_files
 from bullpen.ops.doctor.check import PASSED, Problem, Severity, Verdict, check
 from bullpen.ops.doctor.home import OTHERS_WRITE_MASK, open_to_others
 from bullpen.ops.doctor.installation import Installation
 
-DIRECTORY = "plugins"
 LOG_LINES = 2000
 MAX_ENTRIES = 4
 ERROR_CHARS = 200
@@ -28,18 +27,10 @@ _LOADER = "bullpen.processor.plugins"
 _LOGGED_ERROR = re.compile(rf"(\S+) \[ERROR\] {re.escape(_LOADER)}: (.*)")
 
 
-def _plugin_files(directory: Path) -> list[Path]:
-    """The files in the directory that the processor loads."""
-    files = sorted((*directory.glob("*.py"), *directory.glob("*/__init__.py")))
-    return [
-        each for each in files if each.name == "__init__.py" or not each.name.startswith((".", "_"))
-    ]
-
-
 @check("plugin.broken", Severity.WARNING)
 def broken(installation: Installation) -> Problem | Verdict:
     """A plugin, or a provider, channel or report of an installed package, cannot be used."""
-    files = list(_syntax_errors(installation.home / DIRECTORY))
+    files = list(_syntax_errors(installation.home))
     files += [each for each in _logged_errors(installation) if each not in files]
     entries = [*PROVIDERS.problems(), *CHANNELS.problems(), *REPORTS.problems()]
     problems = [*files, *map(str, entries)]
@@ -53,15 +44,15 @@ def broken(installation: Installation) -> Problem | Verdict:
     )
 
 
-def _syntax_errors(directory: Path) -> Iterator[str]:
+def _syntax_errors(home: Path) -> Iterator[str]:
     """The files that are not Python; none of them is run."""
-    for each in _plugin_files(directory):
+    for _, each in plugin_files(home):
         try:
             compile(each.read_bytes(), each, "exec")
         except (SyntaxError, ValueError, OSError) as error:
-            name = each.relative_to(directory)
+            name = each.relative_to(home)
             where = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
-            yield f"{DIRECTORY}/{name}{where}: {str(error)[:ERROR_CHARS]}"
+            yield f"{name}{where}: {str(error)[:ERROR_CHARS]}"
 
 
 def _logged_errors(installation: Installation) -> Iterator[str]:
@@ -103,7 +94,7 @@ def _end_of_traceback(lines: list[str]) -> str:
     return ""
 
 
-GROUPS = ("bullpen.plugins", PROVIDERS.group, CHANNELS.group, REPORTS.group)
+GROUPS = (PLUGIN_GROUP, PROVIDERS.group, CHANNELS.group, REPORTS.group)
 MAX_PLUGINS_SHOWN = 4
 
 
@@ -123,11 +114,11 @@ def unpinned(installation: Installation) -> Problem | Verdict:
 
 
 def _changeable_files(installation: Installation) -> Iterator[str]:
-    directory = installation.home / DIRECTORY
+    directory = installation.home / "plugins"
     if not directory.is_dir():
         return
     mine = directory.stat().st_uid
-    for each in _plugin_files(directory):
+    for _, each in plugin_files(installation.home):
         real = Path(os.path.realpath(each))
         if open_to_others(real, OTHERS_WRITE_MASK) or real.stat().st_uid not in (mine, 0):
             yield f"{each.name} (writable by other users)"
