@@ -152,7 +152,7 @@ def test_a_person_is_asked_and_each_answer_is_proved(new: Bullpen) -> None:
         person.until(": pong")
         person.until("first agent [assistant]: ")
         person.type("no name\n")
-        person.until("is not a name")
+        person.until("invalid name 'no name'")
         person.until("first agent [assistant]: ")
         person.type("coder\n")
         person.until("Model (leave empty for the default): ")

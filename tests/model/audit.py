@@ -220,7 +220,7 @@ def _plain(value: object) -> object:
 
 def _answer(text: str) -> str | None:
     """An answer, or None for word that there will be none, or that a person must help."""
-    told = (" could not answer: ", " is paused: ", " needs a person: ")
+    told = (" could not answer: ", " is paused: ", " is held: ")
     return None if any(each in text for each in told) else text
 
 

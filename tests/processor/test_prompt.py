@@ -205,8 +205,8 @@ def test_a_note_is_told_once(store: Store) -> None:
     hire(store)
     assert _answer(store, "[@nobody: x] [send_file: no]") == ()
     first = _answer(store, "[@ghost: x]")
-    assert [note.partition(" ")[0] for note in first] == ["@nobody", "no"]
-    assert [note.partition(" ")[0] for note in _answer(store, "done")] == ["@ghost"]
+    assert [note.partition(":")[0] for note in first] == ["not sent to @nobody", "no was not sent"]
+    assert [note.partition(":")[0] for note in _answer(store, "done")] == ["not sent to @ghost"]
     assert _answer(store, "done") == ()
 
 
@@ -236,7 +236,7 @@ def test_a_note_waits_while_a_person_is_told_that_there_is_no_answer(store: Stor
     send(store)
     failed(store, take(store).token, ErrorKind.PERMANENT, error="no disk")
     assert "no disk" in rows(store, AGENT_MESSAGES)[-1]["content"]
-    assert [note.partition(" ")[0] for note in _answer(store, "done")] == ["@nobody"]
+    assert [note.partition(":")[0] for note in _answer(store, "done")] == ["not sent to @nobody"]
 
 
 def test_a_brief_has_all_that_a_turn_needs(store: Store) -> None:

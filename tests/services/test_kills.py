@@ -246,7 +246,7 @@ def test_a_crash_loop_is_stopped_and_told(up: Bullpen) -> None:
     assert "scheduler is down" in shown.out
     assert "bullpen restart scheduler" in shown.out
     assert "crashed" in (up.home / "logs" / "guard.log").read_text()
-    assert "STOPPED" in shown.out
+    assert "stopped" in shown.out
     up.ok("restart", "scheduler")
     assert up.ok("status").status == 0
 

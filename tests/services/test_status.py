@@ -94,4 +94,4 @@ def test_status_and_up_name_no_api_while_another_program_has_its_port(empty: Bul
         assert empty("status", "--json").json["api"] is None
         opened = empty("open", "--print")
         assert opened.status == 1
-        assert "is not this home's API" in opened.err
+        assert "is not the API of this home" in opened.err

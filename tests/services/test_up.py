@@ -117,7 +117,7 @@ def test_where_the_port_is_taken_up_says_so_and_messages_are_answered(empty: Bul
         started = empty("up")
         assert started.status == 3
         assert "api did not start" in started.err
-        assert f"port {port} of 127.0.0.1 is taken" in started.err
+        assert f"port {port} on 127.0.0.1 is in use by another program" in started.err
         assert "api_port" in started.err
         assert "API: " not in started.out
         assert empty.ok("send", "hello").out.splitlines()[0] == "@assistant: hello"

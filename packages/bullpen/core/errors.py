@@ -170,7 +170,7 @@ class BadClaim(
 
 class BadName(
     InputError,
-    hint="Use 1 to 32 of the characters a-z, 0-9, - and _, and begin with a letter or digit.",
+    hint="Use 1 to 32 characters of a-z, 0-9, - and _, beginning with a letter or digit.",
 ):
     """An invalid id."""
 
