@@ -37,7 +37,7 @@ AGENTS = ("planner", "coder", "reviewer", "tester", "writer")
 PLAN = """@dev Plan the release of version two: what is still open, who does it, and until when? \
 Everybody who is needed is to begin at once, please.
 !usage 5300 0.04
-!say The login is first. [@coder: Mend the login: a session must end after an hour, \
+!say The login is first. [@coder: Fix the login: a session must end after an hour, \
 and nobody may have more than one; the tests of it are to be in the same change.
 !say !usage 41200 0.31
 !say !say Both are done. [@reviewer: Look at the login, please: sessions end after an hour, and \
@@ -140,7 +140,7 @@ def _take(
         shown = seen.coloured.replace(f":{home.environ['BULLPEN_API_PORT']}", ":3777")
     picture = PICTURES / f"{name}.svg"
     picture.write_text(_svg(shown, size[0], f"bullpen {' '.join(args)}", name))
-    print(f"{picture.relative_to(PICTURES.parents[1])} is made")
+    print(f"{picture.relative_to(PICTURES.parents[1])} created")
 
 
 def _works(home: Home, seen: Pane) -> None:
@@ -148,15 +148,15 @@ def _works(home: Home, seen: Pane) -> None:
     seen.sees("#dev The developers", "writer")
     home("send", "@writer Write the release notes, as short as you can.", "--no-wait")
     home("send", PLAN, "--no-wait")
-    seen.sees("coder → reviewer", "planner → tester", "$0.35")
+    seen.sees("@coder → @reviewer", "@planner → @tester", "$0.35")
     deadline = time.monotonic() + STOP_SECONDS
-    while not re.search(r"reviewer +● runs 7 s", seen.text):
+    while not re.search(r"reviewer +● processing 7 s", seen.text):
         assert time.monotonic() < deadline, seen.text
         time.sleep(0.1)
 
 
 def _is_over(_: Home, seen: Pane) -> None:
-    seen.sees("it is over")
+    seen.sees("finished after")
 
 
 def _svg(shown: str, width: int, title: str, name: str) -> str:

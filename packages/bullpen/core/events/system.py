@@ -77,6 +77,7 @@ class ProcessorStart(ProcessEvent):
 
     type = "processor_start"
     says = "started"
+    bookkeeping = True
 
 
 class ProcessorStop(ProcessEvent):
@@ -91,6 +92,7 @@ class SchedulerStart(ProcessEvent):
 
     type = "scheduler_start"
     says = "started"
+    bookkeeping = True
 
 
 class SchedulerStop(ProcessEvent):
