@@ -49,7 +49,7 @@ def test_an_agent_is_told_the_protocol_its_team_and_its_own_text(office: Office,
     with office.processor():
         office.answer("ann", "Who are you?")
     told = cli.server.told(cli.server.requests[0].body)
-    assert "[@teammate: what you want]" in told
+    assert "[@teammate: your message]" in told
     assert "#shepherds" in told
     assert "@bob: leader" in told
     assert "I am only ann's." in told
@@ -73,7 +73,7 @@ def test_a_second_message_goes_on_in_the_same_session(office: Office, cli: Cli) 
     assert "Remember 41." in history
     assert "I will keep it." in history
     assert cli.server.prompt(second.body) == "Which number?"
-    assert "[@teammate: what you want]" in cli.server.told(second.body)
+    assert "[@teammate: your message]" in cli.server.told(second.body)
     used = [(each["input_tokens"], each["output_tokens"]) for each in office.attempts()]
     assert used == [(100, 10), (200, 5)]
 
