@@ -228,7 +228,7 @@ def team(_: Settings, home: Path | None, keep: bool) -> None:
     """Show three agents that work as a team.
 
     They hand work to each other, post in a room, fail and are retried. The demonstration takes
-    10 to 20 seconds and needs no account. It has its own home, database and port, and changes
+    about ten seconds and needs no account. It has its own home, database and port, and changes
     nothing in your installation. Its services stop at the end; its home is kept.
 
     \b
