@@ -19,7 +19,12 @@ from bullpen.core.files import file_lock, is_locked
 from bullpen.core.network import socket_directory
 from bullpen.core.settings import Settings
 from bullpen.core.text import format_count
-from bullpen.ops.services import SUPERVISED_VARIABLE, SUPERVISOR_VARIABLE
+from bullpen.ops.services import (
+    LOCK_SUFFIX,
+    SUPERVISED_VARIABLE,
+    SUPERVISOR_VARIABLE,
+    lock_file,
+)
 from bullpen.ops.services.programs import (
     RENAMED_SERVICES,
     ServiceProgram,
@@ -37,7 +42,6 @@ STOP_MARGIN_SECONDS = 30
 """The time that the processor may take to stop, besides the grace period of its runs."""
 START_LOCK_SECONDS = 120.0
 KILL_SECONDS = 10.0
-LOCK_SUFFIX = ".lock"
 PAUSES_FILE = "pauses.json"
 """In run/: the services that the crash guard paused, and the end of each pause."""
 
@@ -141,11 +145,6 @@ def _pid_lock(settings: Settings, path: Path, seconds: float) -> Iterator[int | 
         os.ftruncate(number, 0)
         os.write(number, f"{os.getpid()}\n".encode())
         yield None
-
-
-def lock_file(settings: Settings, name: str) -> Path:
-    """The path of a service's lock."""
-    return settings.run / f"{name}{LOCK_SUFFIX}"
 
 
 def lock_holders(settings: Settings) -> dict[str, int]:

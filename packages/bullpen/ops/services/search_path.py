@@ -18,11 +18,9 @@ from dataclasses import asdict, dataclass
 from bullpen.core.files import is_locked, replace_file
 from bullpen.core.roster.programs import all_programs
 from bullpen.core.settings import Settings
-from bullpen.ops.services import SUPERVISED_VARIABLE
+from bullpen.ops.services import SUPERVISED_VARIABLE, lock_file
 
 FILE = "search_path.json"
-PROCESSOR_LOCK = "processor.lock"
-"""As `launch.lock_file` names it, which is slow to import."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +74,7 @@ def search_path(settings: Settings, environ: Mapping[str, str]) -> SearchPath:
     recorded = read_recorded_path(settings)
     if recorded is None:
         return SearchPath(shell, shell)
-    if is_locked(settings.run / PROCESSOR_LOCK):
+    if is_locked(lock_file(settings, "processor")):
         return SearchPath(recorded.path, shell, recorded.foreground)
     return SearchPath(choose_path(recorded.path, shell), shell)
 
