@@ -304,7 +304,7 @@ def _update_lane(tx: Transaction, agent: Agent) -> None:
 
 
 def _reset_sessions(tx: Transaction, agent_id: str) -> None:
-    # In this order, so that a run that is saving its session is waited for, and that is deleted.
+    # The first statement waits for a run that is saving its session; the second deletes it.
     tx.write(COUNT_RESET, {"agent": agent_id, "now": tx.now})
     tx.write(DELETE_SESSIONS, {"agent": agent_id})
 
