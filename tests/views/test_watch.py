@@ -207,6 +207,30 @@ def test_a_store_that_goes_away_is_told_and_seen_again(store: Store, settings: S
     run(story)
 
 
+@pytest.mark.parametrize("kind", ["sqlite"])
+def test_the_clock_may_tick_while_the_view_closes(
+    store: Store, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    team_of(store, "fixer")
+    ticks: list[bool] = []
+
+    async def story() -> None:
+        view = watching(settings, "dev")
+        close_all = view._close_all
+
+        async def close_all_then_tick() -> None:
+            await close_all()
+            view._tick()
+            ticks.append(True)
+
+        monkeypatch.setattr(view, "_close_all", close_all_then_tick)
+        async with looking(view) as look:
+            await look.sees("fixer")
+
+    run(story)
+    assert ticks
+
+
 @pytest.mark.parametrize("size", [(80, 24), (200, 50), (40, 10), (20, 4), (1, 1)])
 @pytest.mark.parametrize("kind", ["sqlite"])
 def test_twenty_agents_fit_into_any_terminal(

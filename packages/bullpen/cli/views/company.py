@@ -353,6 +353,8 @@ class WatchView(LiveView):
 
     def _tick(self) -> None:
         """Update the ages of lines, and the durations of runs and rate limits."""
+        if not self.is_running:  # the timer outlives the widgets while the view closes
+            return
         self.screen_stack[0].query_one(Activity).tick()
         found = () if self.latest is None else self.latest.company.agents
         if any(
