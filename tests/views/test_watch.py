@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from bullpen.cli.views.agent import AgentScreen
 from bullpen.core.company import change_agent
 from bullpen.core.message import ErrorKind, Usage
 from bullpen.core.queue.lanes import pause_lane
@@ -229,6 +230,26 @@ def test_the_clock_may_tick_while_the_view_closes(
 
     run(story)
     assert ticks
+
+
+@pytest.mark.parametrize("kind", ["sqlite"])
+def test_a_page_may_be_closed_before_its_read_ends(store: Store, settings: Settings) -> None:
+    team_of(store, "fixer")
+
+    async def story() -> None:
+        async with looking(watching(settings, "dev")) as look:
+            await look.sees("fixer")
+            await look.press("enter")
+            await look.until(lambda: isinstance(look.app.screen, AgentScreen), "the page opens")
+            page = look.app.screen
+            assert isinstance(page, AgentScreen)
+            await look.press("escape")
+            await look.until(lambda: not page.is_running, "the page is closed")
+            page._show_error("the store is busy")
+            page._read()
+            await look.sees("fixer")
+
+    run(story)
 
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 50), (40, 10), (20, 4), (1, 1)])

@@ -127,12 +127,17 @@ class AgentScreen(Screen[None]):
         else:
             self.app.call_from_thread(self._show, detail)
 
+    @property
+    def _shown(self) -> bool:
+        """Whether the page has its widgets: it may be closed before a read ends."""
+        return self.is_mounted and self.is_running
+
     def _show_error(self, why: str) -> None:
-        if self.is_mounted:
+        if self._shown:
             self.query_one(Gone).say(why)
 
     def _show(self, detail: AgentDetail) -> None:
-        if not self.is_mounted:
+        if not self._shown:
             return
         page = self.query_one(VerticalScroll)
         at_end = not self._drawn or page.is_vertical_scroll_end
