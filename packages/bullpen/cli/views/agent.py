@@ -128,16 +128,16 @@ class AgentScreen(Screen[None]):
             self.app.call_from_thread(self._show, detail)
 
     @property
-    def _shown(self) -> bool:
-        """Whether the page has its widgets: it may be closed before a read ends."""
+    def _is_open(self) -> bool:
+        """Whether the page has its widgets. It may be closed before its read ends."""
         return self.is_mounted and self.is_running
 
     def _show_error(self, why: str) -> None:
-        if self._shown:
+        if self._is_open:
             self.query_one(Gone).say(why)
 
     def _show(self, detail: AgentDetail) -> None:
-        if not self._shown:
+        if not self._is_open:
             return
         page = self.query_one(VerticalScroll)
         at_end = not self._drawn or page.is_vertical_scroll_end
