@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from bullpen.core.clock import DAY, SystemClock
+from bullpen.core.clock import DAY, SECOND, SystemClock
 from bullpen.core.registry import CHANNELS, PROVIDERS
 from bullpen.ops.backup.create import Backup, record_last_backup
 from bullpen.ops.doctor import plugins
+from bullpen.ops.doctor.examine import run_check
+from bullpen.ops.services.supervisor import Service
 from tests.cli.command import Bullpen
 from tests.conformance.verbs import hire
-from tests.doctor.examined import checks, fine, found, look_at, seen, settings_of, store_of
+from tests.doctor.examined import (
+    checks,
+    fine,
+    found,
+    installation_of,
+    look_at,
+    seen,
+    settings_of,
+    store_of,
+)
 from tests.registry.packages import install
 from tests.stores import FakeClock
 
@@ -133,6 +146,32 @@ def test_a_plugin_that_the_processor_could_not_load(bullpen: Bullpen) -> None:
     (directory / "shout.py").write_text("")
     assert bullpen("restart", "processor").status == 0
     fine(bullpen, "plugin.broken")
+
+
+def test_failures_of_plugins_count_since_the_start_by_the_supervisors_clock(
+    bullpen: Bullpen,
+) -> None:
+    logs = bullpen.home / "logs"
+    logs.mkdir(mode=0o700, exist_ok=True)
+    failed = "[ERROR] bullpen.processor.plugins: plugin {} could not be loaded and is skipped"
+    (logs / "processor.log").write_text(
+        f"2026-01-02T03:04:04.900Z {failed.format('old')}\n"
+        f"2026-01-02T03:04:05.001Z {failed.format('new')}\n"
+    )
+    started = int(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC).timestamp()) * SECOND
+    with installation_of(bullpen) as installation:
+        installation.__dict__["services"] = (
+            Service(
+                name="processor",
+                state="RUNNING",
+                pid=os.getpid(),  # its age is not what counts
+                seconds=1,
+                started_at=started,
+            ),
+        )
+        said = run_check(installation, plugins.broken)
+    assert "plugin new" in said.text
+    assert "plugin old" not in said.text
 
 
 def test_a_home_that_was_never_backed_up(on_both: Bullpen) -> None:

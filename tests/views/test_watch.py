@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
+import threading
 
-from bullpen.cli.views.agent import AgentScreen
+import pytest
+from textual.app import App
+
+from bullpen.cli.views import agent
+from bullpen.cli.views.agent import AgentDetail, AgentScreen, read_agent_detail
 from bullpen.core.company import change_agent
 from bullpen.core.message import ErrorKind, Usage
 from bullpen.core.queue.lanes import pause_lane
@@ -12,11 +16,12 @@ from bullpen.core.queue.manage import hold
 from bullpen.core.roster.teams import Team, add_team
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
+from bullpen.core.store.transaction import Transaction
 from bullpen.processor.providers.base import Reply
 from tests.conformance.verbs import do, failed, hire, lane_row, send, take
 from tests.processor.working import Scripted, processing
 from tests.views.away import away
-from tests.views.looking import looking, run, watching
+from tests.views.looking import SOON, looking, run, watching
 
 
 def team_of(store: Store, *agents: str) -> None:
@@ -232,9 +237,33 @@ def test_the_clock_may_tick_while_the_view_closes(
     assert ticks
 
 
+@pytest.mark.parametrize("failure", [None, "the store is busy"])
 @pytest.mark.parametrize("kind", ["sqlite"])
-def test_a_page_may_be_closed_before_its_read_ends(store: Store, settings: Settings) -> None:
+def test_a_page_may_be_closed_before_its_read_ends(
+    store: Store, settings: Settings, failure: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     team_of(store, "fixer")
+    closed = threading.Event()
+    ends: list[Exception | None] = []
+
+    def read_until_closed(tx: Transaction, agent: str) -> AgentDetail:
+        closed.wait(SOON)
+        if failure:
+            raise RuntimeError(failure)
+        return read_agent_detail(tx, agent)
+
+    read_in_thread = AgentScreen._read_in_thread
+
+    def read_to_its_end(page: AgentScreen, *args: App[object]) -> None:
+        try:
+            read_in_thread(page, *args)
+        except Exception as error:
+            ends.append(error)
+        else:
+            ends.append(None)
+
+    monkeypatch.setattr(agent, "read_agent_detail", read_until_closed)
+    monkeypatch.setattr(AgentScreen, "_read_in_thread", read_to_its_end)
 
     async def story() -> None:
         async with looking(watching(settings, "dev")) as look:
@@ -242,12 +271,11 @@ def test_a_page_may_be_closed_before_its_read_ends(store: Store, settings: Setti
             await look.press("enter")
             await look.until(lambda: isinstance(look.app.screen, AgentScreen), "the page opens")
             page = look.app.screen
-            assert isinstance(page, AgentScreen)
             await look.press("escape")
-            await look.until(lambda: not page.is_running, "the page is closed")
-            page._show_error("the store is busy")
-            page._read()
-            await look.sees("fixer")
+            await look.until(lambda: not page.has_parent, "the page is closed")
+            closed.set()
+            await look.until(lambda: bool(ends), "the read has ended")
+            assert set(ends) == {None}
 
     run(story)
 

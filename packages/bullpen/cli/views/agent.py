@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 from zoneinfo import ZoneInfo
 
 from rich.text import Text
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.screen import Screen
@@ -115,29 +116,25 @@ class AgentScreen(Screen[None]):
     def _read(self) -> None:
         self._scheduled = False
         self._read_at = time.monotonic()
-        self.run_worker(self._read_in_thread, thread=True, exclusive=True)
+        # In the thread `self.app` fails once the page is closed.
+        self.run_worker(partial(self._read_in_thread, self.app), thread=True, exclusive=True)
 
-    def _read_in_thread(self) -> None:
+    def _read_in_thread(self, view: App[object]) -> None:
         try:
             locate_store(self._settings)
             with read_transaction(self._settings) as tx:
                 detail = read_agent_detail(tx, self.agent)
         except Exception as error:  # shown in the view
-            self.app.call_from_thread(self._show_error, error_text(error))
+            view.call_from_thread(self._show_error, error_text(error))
         else:
-            self.app.call_from_thread(self._show, detail)
-
-    @property
-    def _is_open(self) -> bool:
-        """Whether the page has its widgets. It may be closed before its read ends."""
-        return self.is_mounted and self.is_running
+            view.call_from_thread(self._show, detail)
 
     def _show_error(self, why: str) -> None:
-        if self._is_open:
+        if self.query(Gone):  # the page may be closed before its read ends
             self.query_one(Gone).say(why)
 
     def _show(self, detail: AgentDetail) -> None:
-        if not self._is_open:
+        if not self.query(Gone):
             return
         page = self.query_one(VerticalScroll)
         at_end = not self._drawn or page.is_vertical_scroll_end

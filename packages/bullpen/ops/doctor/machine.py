@@ -52,11 +52,10 @@ def settings_not_in_force(installation: Installation) -> Problem | Verdict:
         changed = installation.home.joinpath(SETTINGS_FILE).stat().st_mtime
     except OSError:
         return PASSED
-    now = installation.now / SECOND
     old = [
         each["name"]
         for each in installation.services
-        if each["pid"] and now - each["seconds"] < changed - 1
+        if each["pid"] and each["started_at"] < (changed - 1) * SECOND
     ]
     if not old:
         return PASSED

@@ -10,8 +10,7 @@ from datetime import datetime
 from importlib.metadata import Distribution, entry_points
 from pathlib import Path
 
-import psutil
-
+from bullpen.core.clock import SECOND
 from bullpen.core.logs import last_lines
 from bullpen.core.registry import CHANNELS, PLUGIN_GROUP, PROVIDERS, REPORTS, plugin_files
 from bullpen.ops.doctor.check import PASSED, Problem, Severity, Verdict, check
@@ -57,17 +56,17 @@ def _syntax_errors(home: Path) -> Iterator[str]:
 
 def _logged_errors(installation: Installation) -> Iterator[str]:
     """The failures of plugins that the processor has logged since its start."""
-    running = [each for each in installation.services or () if each["name"] == "processor"]
+    started = [
+        each["started_at"]
+        for each in installation.services or ()
+        if each["name"] == "processor" and each["pid"]
+    ]
     log = installation.settings.logs / "processor.log"
-    if not running or not log.exists():
-        return
-    try:
-        began = psutil.Process(running[0]["pid"]).create_time()
-    except (psutil.Error, ValueError):
+    if not started or not log.exists():
         return
     lines = last_lines(log, LOG_LINES)
     for number, line in enumerate(lines):
-        if (found := _logged_error(line)) and found[0] >= began:
+        if (found := _logged_error(line)) and found[0] * SECOND >= started[0]:
             cause = _end_of_traceback(lines[number + 1 :])
             yield f"{found[1]}{f' ({cause})' if cause else ''}"[:ERROR_CHARS]
 

@@ -15,7 +15,7 @@ from xml.parsers.expat import ExpatError
 
 import psutil
 
-from bullpen.core.clock import poll_until
+from bullpen.core.clock import SECOND, poll_until
 from bullpen.core.errors import NoSupervisor, Overloaded, ServiceFailed, UnknownService
 from bullpen.core.files import replace_file
 from bullpen.core.network import socket_directory
@@ -52,6 +52,8 @@ class Service(TypedDict):
     pid: int
     seconds: int
     """Seconds since its start; 0 if it is down."""
+    started_at: int
+    """When it was last started, in milliseconds rounded down to the second; 0 if never."""
 
 
 class Supervisor:
@@ -165,6 +167,7 @@ class Supervisor:
                 state=str(each["statename"]),
                 pid=int(each["pid"]),
                 seconds=max(0, int(each["now"]) - int(each["start"])) if each["pid"] else 0,
+                started_at=int(each["start"]) * SECOND,
             )
             for each in programs
         ]
