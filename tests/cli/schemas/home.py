@@ -180,6 +180,7 @@ class Service(Document):
     state: str
     pid: int
     seconds: int
+    started_at: int
 
 
 class Up(Document):
