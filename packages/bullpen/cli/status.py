@@ -36,7 +36,7 @@ from bullpen.core.settings import Settings
 from bullpen.core.states import LaneState
 from bullpen.core.store.open import database_file, is_known_database, open_store
 from bullpen.ops.backup.create import Backup, last_backup
-from bullpen.ops.services.launch import lock_holders
+from bullpen.ops.services.launch import lock_holders, may_listen
 from bullpen.ops.services.supervisor import DOWN_STATES, RUNNING, Service, Supervisor
 
 API = "api"
@@ -205,10 +205,13 @@ def _service_actions(settings: Settings, services: Sequence[Service]) -> Iterato
             )
 
 
-def foreign_listener(settings: Settings, services: Sequence[Service]) -> Action | None:
+def foreign_listener(settings: Settings) -> Action | None:
     """The action if another program has the API's port, where a client would send its token."""
-    ours = any(each["name"] == API and each["state"] not in DOWN_STATES for each in services)
-    if ours or API in lock_holders(settings) or not has_listener(settings):
+    if not has_listener(settings):
+        return None
+    # Only now: our API takes its lock before it listens. One that cannot listen has the lock too.
+    holder = lock_holders(settings).get(API)
+    if holder is not None and may_listen(holder, settings.api_port):
         return None
     return Action(
         f"Another program answers on port {settings.api_port}. It is not this home's API: do not"
@@ -324,7 +327,7 @@ def _print_status(
     settings: Settings, services: list[Service], store: StoreStatus | None, error: str, every: bool
 ) -> None:
     actions = list(_service_actions(settings, services))
-    if foreign := foreign_listener(settings, services):
+    if foreign := foreign_listener(settings):
         actions.append(foreign)
     if error:
         actions.append(Action(f"The database cannot be read: {error}", ("bullpen doctor",)))

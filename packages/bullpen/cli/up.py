@@ -263,7 +263,7 @@ def _print_result(
         print_notes(failure_reason(settings, name))
     if API not in failed:
         echo(f"API: {api_url(settings)}")
-    elif foreign := foreign_listener(settings, services):
+    elif foreign := foreign_listener(settings):
         print_notes((foreign.text, *(f"  {each}" for each in foreign.commands)))
     echo("Next: bullpen doctor" if failed else 'Next: bullpen send "hello"')
 
