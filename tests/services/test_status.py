@@ -5,18 +5,22 @@ from __future__ import annotations
 import re
 import shlex
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
 
+from bullpen.cli.status import foreign_listener
 from bullpen.core.message import ErrorKind
 from bullpen.core.queue.lanes import pause_lane
 from bullpen.core.queue.manage import hold
+from bullpen.ops.services.launch import service_lock
 from tests.cli.command import Bullpen
 from tests.cli.conftest import bullpen
 from tests.cli.terminal import COLUMNS, terminal
 from tests.conformance.verbs import do, failed, hire, send, take
-from tests.doctor.examined import store_of
+from tests.doctor.examined import settings_of, store_of
 
 __all__ = ["bullpen"]
 
@@ -95,3 +99,33 @@ def test_status_and_up_name_no_api_while_another_program_has_its_port(empty: Bul
         opened = empty("open", "--print")
         assert opened.status == 1
         assert "is not the API of this home" in opened.err
+
+
+HOLD_LOCK = """
+import os, sys
+from bullpen.core.settings import Settings
+from bullpen.ops.services.launch import service_lock
+with service_lock(Settings.load(os.environ), "api"):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_an_api_that_holds_its_lock_without_the_port_does_not_hide_another_program(
+    empty: Bullpen,
+) -> None:
+    settings = settings_of(empty)
+    with socket.create_server(("127.0.0.1", settings.api_port)):
+        with subprocess.Popen(
+            [sys.executable, "-c", HOLD_LOCK],
+            env=empty.environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        ) as starting:
+            assert starting.stdout is not None
+            assert starting.stdout.readline() == b"held\n"
+            assert foreign_listener(settings) is not None
+            starting.communicate()
+        with service_lock(settings, "api"):  # this process has both, as a running API
+            assert foreign_listener(settings) is None
+    assert foreign_listener(settings) is None

@@ -29,14 +29,14 @@ from bullpen.core.inspect.queue import QueueStatus, queue_status
 from bullpen.core.inspect.responses import list_deliverable
 from bullpen.core.logs import read_log_tail
 from bullpen.core.maintenance.jobs import JobStatus, list_job_statuses
-from bullpen.core.network import api_url, has_listener
+from bullpen.core.network import api_url, has_listener, listening_pids
 from bullpen.core.outbox.hold import Hold, find_hold
 from bullpen.core.roster.agents import list_agents
 from bullpen.core.settings import Settings
 from bullpen.core.states import LaneState
 from bullpen.core.store.open import database_file, is_known_database, open_store
 from bullpen.ops.backup.create import Backup, last_backup
-from bullpen.ops.services.launch import lock_holders, may_listen
+from bullpen.ops.services.launch import lock_holders, process_and_children
 from bullpen.ops.services.supervisor import DOWN_STATES, RUNNING, Service, Supervisor
 
 API = "api"
@@ -209,10 +209,13 @@ def foreign_listener(settings: Settings) -> Action | None:
     """The action if another program has the API's port, where a client would send its token."""
     if not has_listener(settings):
         return None
-    # Only now: our API takes its lock before it listens. One that cannot listen has the lock too.
+    # The lock is read after the port, because our API takes it before it listens. The lock is not
+    # enough: an API that cannot listen holds it as well.
     holder = lock_holders(settings).get(API)
-    if holder is not None and may_listen(holder, settings.api_port):
-        return None
+    if holder is not None:
+        pids = listening_pids(settings.api_port)
+        if pids is None or pids & process_and_children(holder):
+            return None
     return Action(
         f"Another program answers on port {settings.api_port}. It is not this home's API: do not"
         " send it a token.",

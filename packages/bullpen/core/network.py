@@ -56,6 +56,21 @@ def has_listener(settings: Settings) -> bool:
     return False
 
 
+def listening_pids(port: int) -> set[int] | None:
+    """This user's processes that listen on a port; None if the system does not tell."""
+    import psutil  # only here: most commands start without it
+
+    try:
+        found = psutil.net_connections("tcp")
+    except (psutil.Error, OSError):
+        return None
+    return {
+        each.pid
+        for each in found
+        if each.status == psutil.CONN_LISTEN and each.laddr and each.laddr.port == port and each.pid
+    }
+
+
 def api_url(settings: Settings) -> str:
     """The URL of the API on this machine."""
     host = "127.0.0.1" if settings.api_host in ("0.0.0.0", "::") else settings.api_host  # noqa: S104

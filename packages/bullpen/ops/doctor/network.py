@@ -5,12 +5,10 @@ from __future__ import annotations
 import ipaddress
 from urllib.parse import urlsplit
 
-import psutil
-
 from bullpen.core.access.keys import KeyKind, list_keys
 from bullpen.core.access.owner import MIN_TOKEN_CHARS
 from bullpen.core.errors import AddressTaken
-from bullpen.core.network import check_api_address
+from bullpen.core.network import check_api_address, listening_pids
 from bullpen.ops.doctor.check import PASSED, Needs, Problem, Severity, Verdict, check, skipped
 from bullpen.ops.doctor.installation import Installation
 from bullpen.ops.services.supervisor import RUNNING
@@ -37,7 +35,7 @@ def port_taken(installation: Installation) -> Problem | Verdict:
     else:
         return PASSED
     port = installation.settings.api_port
-    pids = _listening_pids(port)
+    pids = listening_pids(port) or set()
     ours = {each.pid for each in installation.processes if each.ours and each.service == "api"}
     if pids & ours:
         return PASSED
@@ -61,19 +59,6 @@ def port_taken(installation: Installation) -> Problem | Verdict:
 
 def _next(port: int) -> int:
     return port + 1 if port < 65535 else 3778
-
-
-def _listening_pids(port: int) -> set[int]:
-    """The processes of this user that listen on this port."""
-    try:
-        found = psutil.net_connections("tcp")
-    except (psutil.Error, OSError):
-        return set()
-    return {
-        each.pid
-        for each in found
-        if each.status == psutil.CONN_LISTEN and each.laddr and each.laddr.port == port and each.pid
-    }
 
 
 @check("net.bind_public_no_auth", Severity.CRITICAL, Needs.SCHEMA)

@@ -162,21 +162,12 @@ def _read_pid(path: Path) -> int | None:
     return int(text) if text.isdecimal() else None
 
 
-def may_listen(pid: int, port: int) -> bool:
-    """Whether a process or a child of it listens on a port, or cannot be examined."""
-    connections = []
-    with suppress(psutil.NoSuchProcess):
-        process = psutil.Process(pid)
-        for each in (process, *process.children()):
-            try:
-                connections += each.net_connections("tcp")
-            except psutil.NoSuchProcess:
-                continue
-            except (psutil.Error, OSError):
-                return True
-    return any(
-        each.status == psutil.CONN_LISTEN and each.laddr.port == port for each in connections
-    )
+def process_and_children(pid: int) -> set[int]:
+    """The ids of a process and its children; the API's children accept its connections."""
+    try:
+        return {pid, *(each.pid for each in psutil.Process(pid).children())}
+    except psutil.NoSuchProcess:
+        return {pid}
 
 
 def find_orphans(settings: Settings) -> dict[str, psutil.Process]:
