@@ -16,13 +16,14 @@ from textual.screen import Screen
 from textual.widgets import Footer, Static
 
 from bullpen.cli.command import read_transaction
+from bullpen.cli.output import format_count
 from bullpen.cli.views.agents_table import state_of
 from bullpen.cli.views.app import (
     Gone,
-    format_count,
     format_moment,
     format_money,
     sanitize_text,
+    short_number,
     single_line,
 )
 from bullpen.cli.views.feed import error_text, locate_store
@@ -157,7 +158,7 @@ def _heading(detail: AgentDetail) -> Text:
     text.append(f"  {single_line(agent.provider)}", "dim")
     text.append(f" {single_line(agent.model)}" if agent.model else "", "dim")
     if detail.work.waiting:
-        text.append(f"  {format_count(detail.work.waiting)} pending", "yellow")
+        text.append(f"  {short_number(detail.work.waiting)} pending", "yellow")
     return text
 
 
@@ -175,8 +176,8 @@ def _page(detail: AgentDetail, zone: ZoneInfo) -> Text:
 def _conversation(conversation: Trace, now: int, zone: ZoneInfo) -> list[Text]:
     totals = conversation.totals
     tokens = totals.input_tokens + totals.output_tokens
-    messages = "1 message" if totals.messages == 1 else f"{totals.messages} messages"
-    words = f"{messages}, {format_count(tokens)} tokens, {format_money(totals.cost)}"
+    messages = format_count(totals.messages, "message")
+    words = f"{messages}, {short_number(tokens)} tokens, {format_money(totals.cost)}"
     id_ = conversation.conversation_id
     rows = [Text.assemble(("CONVERSATION ", "dim"), id_, (f"  {words} so far", "dim"))]
     rows += [_step(each, now, zone) for each in conversation.steps[-MAX_STEPS:]]

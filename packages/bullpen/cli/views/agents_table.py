@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import DataTable
 
 from bullpen.cli.output import format_duration
-from bullpen.cli.views.app import format_count, format_money, single_line
+from bullpen.cli.views.app import format_money, short_number, single_line
 from bullpen.core.inspect.activity import AgentActivity, AgentStatus, CompanyStatus
 from bullpen.core.queue.attempts import RunTotals
 
@@ -89,7 +89,7 @@ class AgentRow:
             case RUNS.name:
                 return _count(self.spent.runs, "")
             case TOKENS.name:
-                return Text(format_count(self.spent.tokens) if self.spent.tokens else "", style="")
+                return Text(short_number(self.spent.tokens) if self.spent.tokens else "", style="")
             case TODAY.name:
                 return Text(format_money(self.spent.cost) if self.spent.cost else "")
             case TALK.name:
@@ -234,4 +234,4 @@ def _fitted(text: Text, width: int) -> Text:
 
 
 def _count(count: int, style: str) -> Text:
-    return Text(format_count(count) if count else "", style=style, justify="right")
+    return Text(short_number(count) if count else "", style=style, justify="right")

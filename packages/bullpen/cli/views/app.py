@@ -186,7 +186,7 @@ def last_line(text: str) -> str:
     return lines[-1] if lines else ""
 
 
-def format_count(count: int) -> str:
+def short_number(count: int) -> str:
     """A number in at most five characters, such as `12.3k`."""
     for least, unit in COUNT_UNITS:
         if count >= least:

@@ -14,7 +14,7 @@ from textual.message import Message
 from textual.widgets import Footer, Static
 
 from bullpen.cli.command import write_transaction
-from bullpen.cli.output import format_duration
+from bullpen.cli.output import format_count, format_duration
 from bullpen.cli.views.activity import ActivityKind, ActivityLine
 from bullpen.cli.views.agent import AgentScreen
 from bullpen.cli.views.agents_table import AgentsTable, agent_rows
@@ -23,8 +23,8 @@ from bullpen.cli.views.app import (
     Gone,
     LiveView,
     Lost,
-    format_count,
     format_money,
+    short_number,
     single_line,
 )
 from bullpen.cli.views.company_data import CompanyReader, CompanyUpdate
@@ -84,7 +84,7 @@ def format_heading(update: CompanyUpdate, width: int) -> Text:
 def _title(update: CompanyUpdate) -> Text:
     company = update.company
     count = len(company.agents)
-    agents = "1 agent" if count == 1 else f"{count} agents"
+    agents = format_count(count, "agent")
     if company.team is None:
         return Text(agents, style="bold")
     name = f" {single_line(company.team.name)}" if company.team.name else ""
@@ -109,8 +109,8 @@ def _numbers(update: CompanyUpdate, width: int) -> Text:
     ours = {each.agent.id for each in update.company.agents}
     spent = sum((each for agent, each in update.spent.items() if agent in ours), RunTotals())
     found.append(GAP, "dim")
-    runs = "1 run" if spent.runs == 1 else f"{format_count(spent.runs)} runs"
-    tokens = f"{format_count(spent.tokens)} tokens"
+    runs = "1 run" if spent.runs == 1 else f"{short_number(spent.runs)} runs"
+    tokens = f"{short_number(spent.tokens)} tokens"
     cost = format_money(spent.cost)
     parts = (runs, tokens, cost) if width >= WIDE else (tokens, cost)
     found.append(f"today {SEPARATOR.join(parts)}")
@@ -129,7 +129,7 @@ def _queue(update: CompanyUpdate) -> Text:
         if found:
             found.append(SEPARATOR, "dim")
         style = MESSAGE_STATES[state].style if count else "dim"
-        found.append(f"{format_count(count)} {state}", style)
+        found.append(f"{short_number(count)} {state}", style)
     return found
 
 

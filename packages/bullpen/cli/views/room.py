@@ -15,6 +15,7 @@ from textual.message import Message
 from textual.widgets import Footer, Static, TextArea
 
 from bullpen.cli.command import read_transaction, write_transaction
+from bullpen.cli.output import format_count
 from bullpen.cli.views.app import Gone, LiveView, Lost, single_line
 from bullpen.cli.views.feed import Feed, error_text, locate_store
 from bullpen.cli.views.posts import OWNER, Posts
@@ -356,7 +357,7 @@ class RoomView(LiveView):
         self._unseen = unseen
         below = self.query_one("#below", Static)
         below.set_class(bool(unseen), "-shown")
-        words = "1 new post" if unseen == 1 else f"{unseen} new posts"
+        words = format_count(unseen, "new post")
         below.update(Text(f"↓ {words}: PageDown", style="bold yellow"))
 
     def _show_private(self, answers: dict[str, list[str]]) -> None:
