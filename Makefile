@@ -13,7 +13,7 @@ VENV := PYTHON='$(PYTHON)' sh deploy/venv.sh
 PYTEST := $(BIN)/python -m pytest -n 4 --dist worksteal
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' $(LOCK_FLAGS)
-DEVELOPMENT := --group dev --extra slack --extra twilio
+DEVELOPMENT := --group dev
 
 # Prints the next command as the last line of a target. The log of a CI ends with the summary of the tests instead.
 next = @$(if $(CI),:,printf '\n%s\n' "Next: $(1)")
