@@ -44,7 +44,7 @@ def test_each_lock_pins_what_pyproject_requires() -> None:
     extras = PROJECT["project"]["optional-dependencies"]
     tools = [each for each in GROUPS["dev"] if isinstance(each, str)]
     assert not unmet(RUNTIME, [*runtime, *GROUPS["build"]])
-    assert not unmet(DEVELOPMENT, [*runtime, *tools, *extras["slack"], *extras["twilio"]])
+    assert not unmet(DEVELOPMENT, [*runtime, *tools])
     assert not unmet(BENCHMARK, [*runtime, *extras["bench"]])
 
 
@@ -52,8 +52,7 @@ def test_a_user_does_not_install_the_development_tools() -> None:
     tools = {
         canonicalize_name(Requirement(each).name) for each in GROUPS["dev"] if isinstance(each, str)
     }
-    channels = {"slack-sdk", "twilio"}
-    assert not (tools | channels) & set(pins(RUNTIME))
+    assert not tools & set(pins(RUNTIME))
 
 
 def test_each_larger_lock_has_the_versions_of_the_smaller_one() -> None:
