@@ -1,0 +1,288 @@
+"""The contract between the base client and a platform.
+
+A platform translates. `parse` turns a payload of the platform into a type of `inbound`, `send`
+sends one part or raises an error of `failures`, `recover` finds out the outcome of a part without
+an answer, and `missed` fetches the messages that were written while the client was down. The base
+client does everything else: access, storage, order, retries, catch-up, progress and health.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import ClassVar, Protocol
+
+from bullpen.channels.inbound import Attachment, Chat, Inbound, Payload
+from bullpen.channels.text.tree import Document
+from bullpen.core.answers.attachments import OpenFile
+from bullpen.core.clock import Clock
+from bullpen.core.registry import ChannelInfo
+
+
+class Intake(Protocol):
+    """Accepts the payloads of a platform. All methods are called in the loop of the client."""
+
+    def add(self, payload: Payload) -> asyncio.Future[None]:
+        """Take this in, in the order of the calls. Acknowledge it when the future is done.
+
+        The future fails if the store cannot be written: then do not acknowledge. A payload that
+        `parse` cannot read is logged and counts as done.
+        """
+        ...
+
+    def connected(self, connections: int = 1) -> None:
+        """The platform can reach the client. Each call starts a catch-up."""
+        ...
+
+    def disconnected(self, reason: str) -> None:
+        """The platform cannot reach the client for now; the platform's file connects again."""
+        ...
+
+    def heard(self) -> None:
+        """The platform sent something, for example a keep-alive."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A chat or thread whose history is read from its cursor."""
+
+    chat: str
+    """The chat; for a thread, `cursor_chat` of its messages."""
+    direct: bool
+    cursor: str
+    """The place of the last message that was taken in; empty if there is none."""
+    since: int
+    """Messages before this time, in milliseconds, are not wanted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Download:
+    """How a file is fetched: only from these hosts, and the headers only from the first."""
+
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    hosts: tuple[str, ...] = ()
+    """Names of hosts; `.example.com` means every host below it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """Where a response goes."""
+
+    chat: str
+    """Empty if only the person is known."""
+    thread: str = ""
+    message: str = ""
+    """The message that is answered."""
+    person: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Button:
+    """A button below the last part of a response."""
+
+    label: str
+    value: str
+    """At most 40 ASCII characters, such as `held:17:resume`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sending:
+    """One part on its way: a text or a file."""
+
+    key: str
+    """Identifies the part on every attempt, in at most 25 characters."""
+    part: int
+    to: Address
+    text: Document | None = None
+    file: OpenFile | None = None
+    buttons: tuple[Button, ...] = ()
+    agent: str = ""
+    """The agent that answers."""
+    began_at: int
+    """When the present attempt began, in milliseconds."""
+    expires_at: int
+    reference: str = ""
+    """What `note` recorded in this attempt, for example the id of an upload."""
+
+
+Note = Callable[[str], Awaitable[None]]
+"""Records a reference of the platform before a step that cannot be taken back, for `recover`."""
+
+
+class Verdict(StrEnum):
+    """What a look-up says about a part without an answer."""
+
+    FOUND = "found"
+    NOT_SENT = "not_sent"
+    """It did not arrive, or sending it again under the same key cannot show it twice."""
+    LATER = "later"
+    """Not yet known; look again in a minute."""
+    CANNOT_TELL = "cannot_tell"
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """The result of a look-up; a part that was found has its receipt."""
+
+    verdict: Verdict
+    receipt: str = ""
+
+
+class Stage(StrEnum):
+    """How far a message is, for progress."""
+
+    QUEUED = "queued"
+    WORKING = "working"
+    DONE = "done"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """The state of a message, shown at its address. It is never the answer."""
+
+    to: Address
+    stage: Stage
+    text: str = ""
+    """A line such as `@coder is reading files`; may be empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """The bot as the platform knows it."""
+
+    id: str
+    name: str = ""
+    details: str = ""
+    """The team, number or server, for people."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One result of a check, in the platform's own terms."""
+
+    ok: bool
+    code: str
+    text: str
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelContext:
+    """What a platform is made with."""
+
+    info: ChannelInfo
+    """The channel, with the name of the account."""
+    setting: Callable[[str], str]
+    """A setting of the account by its short name, such as `bot_token`."""
+    store_id: str
+    """Four characters that tell this installation from others, for keys of parts."""
+    directory: Path
+    """A directory of the account for files that may be deleted at any time."""
+    clock: Clock
+    chance: Callable[[], float]
+    log: logging.Logger
+
+    @property
+    def account(self) -> str:
+        """The name of the account: `slack`, or `slack-sage`."""
+        return self.info.name
+
+
+class CatchUp(StrEnum):
+    """How the messages that were written while the client was down are fetched."""
+
+    NONE = "none"
+    """Not at all, because the platform sends them again."""
+    CHATS = "chats"
+    """`missed` is called for each chat and thread."""
+    ACCOUNT = "account"
+    """`missed` is called once, with an empty chat."""
+
+
+class Platform(ABC):
+    """One account on a platform. A subclass is made in the client's loop with its context.
+
+    All methods run in that loop and must not block it.
+    """
+
+    catch_up: ClassVar[CatchUp] = CatchUp.NONE
+    progress_seconds: ClassVar[float | None] = None
+    """How often progress is shown again while it lasts; None if the platform shows none."""
+    leaves_marks: ClassVar[bool] = False
+    """Whether progress stays (a reaction), so that it must be set right after a crash."""
+    has_buttons: ClassVar[bool] = False
+    chat_interval: ClassVar[float] = 0.0
+    """Seconds between two parts to one chat."""
+    send_seconds: ClassVar[float] = 30.0
+    """The time of one send or look-up, after which its outcome is unknown."""
+
+    def __init__(self, context: ChannelContext) -> None:
+        self.context = context
+
+    @abstractmethod
+    async def start(self) -> Identity:
+        """Check the credentials; called before everything else, and again after each failure.
+
+        Raises `ChannelDown`. An `OSError` or a time-out means that the platform is not reachable.
+        """
+
+    @abstractmethod
+    async def receive(self, intake: Intake) -> None:
+        """Receive until cancelled. Reconnects automatically; raises `ChannelDown` if it cannot."""
+
+    @abstractmethod
+    def parse(self, payload: Payload) -> Inbound | None:
+        """What a payload says; None if it is of no interest. Pure: no network, no state."""
+
+    @abstractmethod
+    def fits(self, text: Document) -> bool:
+        """Whether a text is small enough for one part."""
+
+    @abstractmethod
+    async def send(self, sending: Sending, note: Note) -> str:
+        """Send one part; returns the platform's receipt. Raises the errors of `failures`.
+
+        The SDK's own retries, sleeps and unlimited time-outs must be off.
+        """
+
+    async def recover(self, sending: Sending) -> Recovered:
+        """What became of a part without an answer."""
+        return Recovered(Verdict.CANNOT_TELL)
+
+    async def chats(self) -> Sequence[Chat] | None:
+        """The chats that the bot is in, if the platform lists them."""
+        return None
+
+    async def missed(self, place: Place, limit: int) -> list[Payload]:
+        """At most `limit` payloads after the cursor of a place, oldest first."""
+        return []
+
+    async def newest(self, place: Place) -> bool:
+        """Whether the platform has messages after the cursor, for the alarm about silence."""
+        return False
+
+    async def locate(self, attachment: Attachment) -> Download:
+        """How an attachment is fetched."""
+        raise NotImplementedError(f"{self.context.account} has no attachments")
+
+    async def show(self, progress: Progress) -> None:  # noqa: B027 - optional
+        """Show the progress of a message. Failures are ignored."""
+
+    async def check(self) -> list[Finding]:
+        """Check the account during its setup: token, scopes, intents, other pollers."""
+        return []
+
+    async def probe(self, chat: str) -> list[Finding]:
+        """Try in the owner's own chat what the platform's documentation leaves open."""
+        return []
+
+    async def close(self) -> None:  # noqa: B027 - optional
+        """Close all connections. Called once, whatever happened before."""
