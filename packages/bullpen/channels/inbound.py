@@ -71,6 +71,10 @@ class Written:
     """Its place in the history of `cursor_chat`, from which `missed` continues."""
     cursor_chat: str = ""
     """The chat or thread that the cursor belongs to; empty for `source.chat`."""
+    opens: str = ""
+    """The thread that replies to it would be in, as their `cursor_chat`.
+
+    Catch-up reads it from `cursor` on, also if no reply was ever seen. Empty if there is none."""
     group: str = ""
     """Equal for the messages of one album, which are answered together."""
     from_bot: bool = False

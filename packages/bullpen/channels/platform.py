@@ -261,6 +261,13 @@ class Platform(ABC):
         """The chats that the bot is in, if the platform lists them."""
         return None
 
+    async def person_name(self, person: str) -> str:
+        """The name of a person, for messages without one; empty if it is not known.
+
+        Called only for people who may write to the bot.
+        """
+        return ""
+
     async def missed(self, place: Place, limit: int) -> list[Payload]:
         """At most `limit` payloads after the cursor of a place, oldest first."""
         return []
