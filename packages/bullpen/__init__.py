@@ -71,6 +71,7 @@ if TYPE_CHECKING:  # what type checkers and editors read; a test compares it wit
     from bullpen.core.registry import AddressFormat as AddressFormat
     from bullpen.core.registry import ChannelInfo as ChannelInfo
     from bullpen.core.registry import ChannelLimits as ChannelLimits
+    from bullpen.core.registry import ChannelSetting as ChannelSetting
     from bullpen.core.registry import Chart as Chart
     from bullpen.core.registry import Credential as Credential
     from bullpen.core.registry import Login as Login
@@ -151,6 +152,7 @@ _NAMES_BY_MODULE = {
         "AddressFormat",
         "ChannelInfo",
         "ChannelLimits",
+        "ChannelSetting",
         "Chart",
         "Credential",
         "Login",

@@ -6,12 +6,11 @@ import stat
 import subprocess
 import tomllib
 from collections.abc import Callable
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
-from bullpen.core.settings import DEFAULTS, Settings
+from bullpen.core.settings import DEFAULTS, FIELDS
 from bullpen.core.text import MASK
 from tests.cli.command import PROGRAM, Bullpen
 from tests.cli.open_store import company
@@ -32,7 +31,7 @@ def write(bullpen: Bullpen, text: bytes) -> Path:
 def test_every_setting_is_listed_with_its_value_and_where_that_comes_from(empty: Bullpen) -> None:
     write(empty, GOOD)
     found = empty.ok("config", "list", "--json", BULLPEN_MAX_RUNS="4").json
-    assert [each["name"] for each in found] == [each.name for each in fields(Settings)]
+    assert [each["name"] for each in found] == [each.name for each in FIELDS.values()]
     by_name = {each["name"]: each for each in found}
     assert (by_name["max_hops"]["value"], by_name["max_hops"]["source"]) == (3, "file")
     assert (by_name["max_runs"]["value"], by_name["max_runs"]["source"]) == (4, "environment")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import fields
 from pathlib import Path
 
 import click
@@ -18,7 +17,8 @@ from bullpen.cli.lazy import walk_commands
 from bullpen.cli.main import cli
 from bullpen.core.events.base import EventField
 from bullpen.core.events.vocabulary import EVENT_TYPES
-from bullpen.core.settings import Settings
+from bullpen.core.registry.channels import CHANNELS, COMMON_SETTINGS, ChannelSetting
+from bullpen.core.settings import FIELDS
 from bullpen.core.settings.file import FIXED_SETTINGS
 from bullpen.core.states import LANE_STATES, MESSAGE_STATES, RESPONSE_STATES, State, StateInfo
 from tests.docs import architecture
@@ -41,6 +41,10 @@ bullpen config unset max_hops        # back to the default
 bullpen config check                 # report invalid and unknown settings
 ```
 
+A channel has a table of its own. `slack.bot_token` is `bot_token` in the table `[slack]`, and
+`BULLPEN_SLACK_BOT_TOKEN` in the environment. A further account of a platform has the platform's
+name and a name of its own: `slack-sage.bot_token`, `[slack-sage]`, `BULLPEN_SLACK_SAGE_BOT_TOKEN`.
+
 A change takes effect when the services that read the setting restart. `config set` prints the
 command, such as `bullpen restart processor`.
 
@@ -48,6 +52,9 @@ An invalid line in `settings.toml` is reported with its line number; its default
 other settings apply. Two exceptions: with an invalid line the processor does not start, because a
 default could replace a limit such as `max_cost`; and with an invalid `database_url` no database is
 used. An unknown setting is only a warning. An invalid environment variable is always an error.
+"""
+
+EVERY_CHANNEL = """Each channel has these settings as well, for example `slack.mentions`.
 """
 
 SETTINGS_END = """
@@ -65,14 +72,29 @@ on the machine itself, with `bullpen config set` (`home`: with `BULLPEN_HOME`).
 def settings() -> str:
     """Every setting, its default and its purpose."""
     lines = [SETTINGS_BEGIN]
-    for each in fields(Settings):
+    for each in FIELDS.values():
         if section := each.metadata["section"]:
             head = "| setting | default | description |\n|---|---|---|"
             lines += [f"{'' if len(lines) == 1 else chr(10)}## {section}\n", head]
         default = str(each.default) or "(empty)"
         lines.append(f"| `{each.name}` | {default} | {each.metadata['doc']} |")
+    for channel in CHANNELS.built_in.values():
+        if channel.settings:
+            lines += [f"\n## Channel {channel.name}\n", "| setting | default | description |"]
+            lines += ["|---|---|---|"]
+            lines += [_channel_setting(channel.name, each) for each in channel.settings]
+    lines += ["\n## Every channel\n", EVERY_CHANNEL]
+    lines += ["| setting | default | description |", "|---|---|---|"]
+    lines += [_channel_setting("CHANNEL", each) for each in COMMON_SETTINGS]
     reasons = [f"| `{name}` | {reason} |" for name, reason in FIXED_SETTINGS.items()]
     return "\n".join([*lines, SETTINGS_END + "\n".join(reasons)]) + "\n"
+
+
+def _channel_setting(channel: str, setting: ChannelSetting) -> str:
+    when = f" Only with `{setting.when[0]} = {setting.when[1]}`." if setting.when else ""
+    required = "(required)" if setting.required else "(empty)"
+    name = f"`{channel}.{setting.name}`"
+    return f"| {name} | {setting.default or required} | {setting.doc}{when} |"
 
 
 def commands() -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
-from bullpen.core.settings import Settings
+from bullpen.core.registry import CHANNELS
+from bullpen.core.settings import FIELDS
+from bullpen.core.settings.file import setting_variable
 from bullpen.core.states import LaneState, MessageState, ResponseState
 from tests.docs.quoted import (
     DOCS,
@@ -40,7 +41,7 @@ TERMS = {
 }
 """The words of Bullpen that a stranger does not know, each an entry of the glossary."""
 
-OTHER_VARIABLES = {"BULLPEN_RUN", "BULLPEN_KEY", "BULLPEN_NOTHING_TOKEN"}
+OTHER_VARIABLES = {"BULLPEN_RUN", "BULLPEN_KEY", "BULLPEN_SLACK_SAGE_BOT_TOKEN"}
 """Of a run, of the proxy for clients of TinyAGI, and of an example."""
 
 
@@ -85,12 +86,15 @@ def test_every_route_on_a_page_exists(subtests: pytest.Subtests) -> None:
 
 
 def test_every_setting_on_a_page_exists(subtests: pytest.Subtests) -> None:
-    names = {each.name for each in fields(Settings)}
-    variables = {f"BULLPEN_{each.upper()}" for each in names} | OTHER_VARIABLES
+    names = set(FIELDS)
+    for channel in CHANNELS.built_in.values():
+        names |= {f"{channel.name}.{each.name}" for each in channel.all_settings}
+    names |= {"nothing.token"}
+    variables = {setting_variable(each) for each in names} | OTHER_VARIABLES
     for page in pages():
         with subtests.test(page=str(page.relative_to(ROOT))):
             text = page.read_text(encoding="utf-8")
-            assert set(re.findall(r"\bconfig (?:get|set|unset) ([a-z_]+)", text)) <= names
+            assert set(re.findall(r"\bconfig (?:get|set|unset) ([a-z_.]+)", text)) <= names
             assert set(re.findall(r"\bBULLPEN_[A-Z_]+\b", text)) <= variables
 
 

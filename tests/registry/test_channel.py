@@ -15,28 +15,35 @@ from bullpen.channels import main
 from bullpen.channels.base import ChannelContext
 from bullpen.channels.main import ChannelProcess, find_channel
 from bullpen.core.answers.attachments import OpenFile, RefusedFile
-from bullpen.core.errors import BadName, BadSetting, ServiceFailed, UnknownService
+from bullpen.core.errors import BadSetting, ServiceFailed, UnknownService
 from bullpen.core.message import Answer
 from bullpen.core.models import WORKERS
 from bullpen.core.outbox.delivery import lease_responses
 from bullpen.core.outbox.write import send_to_person
 from bullpen.core.registry import CHANNELS, ChannelInfo
 from bullpen.core.settings import Settings
+from bullpen.core.settings.accounts import AccountValues
 from bullpen.core.store.base import Store
 from bullpen.ops.services.programs import (
     include_paths,
     list_programs,
     make_directories,
+    programs_set_up,
     write_channel_programs,
 )
+from bullpen.ops.services.supervisor import CORE_SERVICES
 from tests.conformance.verbs import hire, rows
 from tests.registry.packages import install
 from tests.stores import Stores
 
 SOON = 60.0
 CODE = """
-from bullpen.core.registry import ChannelInfo
-CHANNEL = ChannelInfo(name="pigeon", needs=("owner_id", "pigeon_token"), factory="post:Client")
+from bullpen.core.registry import ChannelInfo, ChannelSetting
+SETTINGS = (
+    ChannelSetting("loft", "Where it lives.", required=True),
+    ChannelSetting("token", "Its token.", required=True, secret=True),
+)
+CHANNEL = ChannelInfo(name="pigeon", settings=SETTINGS, factory="post:Client")
 RAVEN = ChannelInfo(name="raven")
 Client = object
 """
@@ -84,24 +91,34 @@ class Broken:
         raise ZeroDivisionError
 
 
-def info(client: type) -> ChannelInfo:
+def info(client: type, name: str = "pigeon") -> ChannelInfo:
     """A channel with this client."""
-    return ChannelInfo(name="pigeon", factory=f"{client.__module__}:{client.__name__}")
+    return ChannelInfo(name=name, factory=f"{client.__module__}:{client.__name__}")
 
 
 def test_a_client_gets_its_store_settings_account_and_wake_ups(
-    store: Store, monkeypatch: pytest.MonkeyPatch
+    stores: Stores, settings: Settings
 ) -> None:
-    monkeypatch.setenv("BULLPEN_PIGEON_TOKEN", "coo")
+    accounts = AccountValues({"slack.bot_token": "xoxb-1", "slack-sage.bot_token": "xoxb-2"})
+    with stores.opened(replace(settings, poll_seconds=300.0, accounts=accounts)) as store:
+        _check_context(store)
+
+
+def _check_context(store: Store) -> None:
     ended = threading.Event()
-    process = ChannelProcess(store, info(Client), "office", ended.set)
+    process = ChannelProcess(store, info(Client, "slack-sage"), ended.set)
     process.start()
-    assert [row["kind"] for row in rows(store, WORKERS)] == ["pigeon"]
+    assert [row["kind"] for row in rows(store, WORKERS)] == ["slack-sage"]
     context = Client.made
-    assert (context.store, context.settings, context.account) == (store, store.settings, "office")
-    assert context.setting("pigeon_token") == "coo"
+    assert (context.store, context.settings, context.account) == (
+        store,
+        store.settings,
+        "slack-sage",
+    )
+    assert context.setting("bot_token") == "xoxb-2"
+    assert context.setting("transport") == "socket"
     with store.write() as tx:
-        send_to_person(tx, Answer(message="coo"), channel="pigeon", sender="ann")
+        send_to_person(tx, Answer(message="coo"), channel="slack-sage", sender="ann")
     assert Client.woken.wait(SOON)
     process.stop()
     assert not process.failed
@@ -114,7 +131,7 @@ def test_a_client_that_ends_by_itself_ends_the_process_as_a_failure(
     store: Store, account: str
 ) -> None:
     ended = threading.Event()
-    process = ChannelProcess(store, info(Ending), account, ended.set)
+    process = ChannelProcess(store, info(Ending, account), ended.set)
     process.start()
     assert ended.wait(SOON)
     process.stop()
@@ -124,7 +141,7 @@ def test_a_client_that_ends_by_itself_ends_the_process_as_a_failure(
 
 def test_a_client_that_does_not_stop_is_left(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(main, "CLIENT_STOP_SECONDS", 0.1)
-    process = ChannelProcess(store, info(Client), "", threading.Event().set)
+    process = ChannelProcess(store, info(Client), threading.Event().set)
     process.start()
     process.stop()
     assert rows(store, WORKERS) == []
@@ -132,7 +149,7 @@ def test_a_client_that_does_not_stop_is_left(store: Store, monkeypatch: pytest.M
 
 def test_a_client_that_cannot_be_made_leaves_no_worker(store: Store) -> None:
     with pytest.raises(ZeroDivisionError):
-        ChannelProcess(store, info(Broken), "", threading.Event().set)
+        ChannelProcess(store, info(Broken), threading.Event().set)
     assert rows(store, WORKERS) == []
 
 
@@ -142,21 +159,22 @@ def test_a_channel_must_have_a_client_and_what_it_needs(
     monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
     entries = {name: f"post:{name.upper()}" for name in ("raven", "lost")}
     install(tmp_path, "post", CHANNELS.group, {"pigeon": "post:CHANNEL", **entries}, CODE)
-    for name in ("raven", "slack", "nonesuch"):
+    for name in ("raven", "web", "nonesuch"):
         with pytest.raises(UnknownService, match=f"channel '{name}' has no client") as raised:
-            find_channel(name, "", Settings())
+            find_channel(name, Settings())
         assert "pigeon" in str(raised.value.hint)
     with pytest.raises(ServiceFailed, match="the channel lost of the package post"):
-        find_channel("lost", "", Settings())
-    ready = replace(Settings(), owner_id="4711")
-    with pytest.raises(BadSetting, match="needs the setting owner_id"):
-        find_channel("pigeon", "", Settings())
-    with pytest.raises(BadSetting, match="needs the setting pigeon_token"):
-        find_channel("pigeon", "", ready)
-    monkeypatch.setenv("BULLPEN_PIGEON_TOKEN", "coo")
-    assert find_channel("pigeon", "office", ready).name == "pigeon"
-    with pytest.raises(BadName, match="account"):
-        find_channel("pigeon", "../../x", ready)
+        find_channel("lost", Settings())
+    with pytest.raises(BadSetting, match=r"needs the setting pigeon\.loft") as bad:
+        find_channel("pigeon", Settings())
+    assert "BULLPEN_PIGEON_LOFT" in str(bad.value.hint)
+    half = replace(Settings(), accounts=AccountValues({"pigeon.loft": "roof"}))
+    with pytest.raises(BadSetting, match=r"needs the setting pigeon\.token"):
+        find_channel("pigeon", half)
+    whole = Settings.load({"BULLPEN_PIGEON_TOKEN": "coo", "BULLPEN_PIGEON_LOFT": "roof"})
+    assert find_channel("pigeon", whole).name == "pigeon"
+    with pytest.raises(BadSetting, match=r"needs the setting pigeon-home\.loft"):
+        find_channel("pigeon-home", whole)
 
 
 def test_a_packages_channel_has_a_program_file_as_long_as_it_is_installed(
@@ -171,15 +189,36 @@ def test_a_packages_channel_has_a_program_file_as_long_as_it_is_installed(
         installed.setattr(sys, "path", [*sys.path, str(place)])
         write_channel_programs(settings)
     (pigeon,) = (each for each in list_programs(settings) if each.name not in own)
-    assert (pigeon.name, pigeon.needs) == ("pigeon", ("owner_id", "pigeon_token"))
+    assert pigeon.name == "pigeon"
     assert "run channel pigeon\n" in pigeon.file.read_text()
-    assert not pigeon.set_up(settings)
-    monkeypatch.setenv("BULLPEN_PIGEON_TOKEN", "coo")
-    assert pigeon.set_up(replace(settings, owner_id="4711"))
+    with monkeypatch.context() as installed:
+        installed.setattr(sys, "path", [*sys.path, str(place)])
+        assert not pigeon.set_up(settings)
+        accounts = AccountValues({"pigeon.loft": "roof", "pigeon.token": "coo"})
+        assert pigeon.set_up(replace(settings, accounts=accounts))
     (pattern,) = include_paths([pigeon]).split()
     assert list(Path("/").glob(pattern[1:])) == [pigeon.file]
     write_channel_programs(settings)
     assert {each.name for each in list_programs(settings)} == own
+
+
+def test_an_account_has_a_program_file_as_long_as_it_has_settings(tmp_path: Path) -> None:
+    settings = replace(Settings(), home=tmp_path / "home")
+    make_directories(settings)
+    own = {each.name: each for each in list_programs(settings)}
+    assert not own["slack"].set_up(settings)
+    named = {f"{each}.bot_token": "xoxb-1" for each in ("slack", "slack-sage", "slack-half")}
+    named |= {f"{each}.app_token": "xapp-1" for each in ("slack", "slack-sage")}
+    accounts = AccountValues({**named, "web.port": "1", "nonesuch.port": "1"})
+    configured = replace(settings, accounts=accounts)
+    write_channel_programs(configured)
+    programs = {each.name: each for each in list_programs(settings)}
+    assert programs.keys() - own.keys() == {"slack-sage", "slack-half"}
+    assert "run channel slack-sage\n" in programs["slack-sage"].file.read_text()
+    ready = {each.name for each in programs_set_up(configured)}
+    assert ready == CORE_SERVICES | {"slack", "slack-sage"}
+    write_channel_programs(settings)
+    assert {each.name for each in list_programs(settings)} == own.keys()
 
 
 def test_a_client_gets_the_files_of_a_delivery_open_and_none_that_was_swapped(
@@ -204,7 +243,7 @@ def test_a_client_gets_the_files_of_a_delivery_open_and_none_that_was_swapped(
     (own / "link").symlink_to(settings.home / "token")
     os.link(settings.home / "token", own / "hard")
     process = ChannelProcess(
-        store, ChannelInfo(name="pigeon", factory=f"{__name__}:Client"), "", _never
+        store, ChannelInfo(name="pigeon", factory=f"{__name__}:Client"), _never
     )
     try:
         with Client.made.open_files(delivery) as found:

@@ -107,5 +107,5 @@ def test_a_channel_is_left_out_until_its_settings_are_there(home: Bullpen) -> No
         timeout=LIMIT_SECONDS,
     )
     assert done.returncode != 0
-    assert "needs the setting nothing_token" in done.stderr
+    assert "needs the setting nothing.token" in done.stderr
     assert "BULLPEN_NOTHING_TOKEN" in done.stderr

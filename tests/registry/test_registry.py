@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import resolve_name
 
@@ -23,7 +24,6 @@ from bullpen.core.registry import (
     Login,
     ProviderInfo,
     ReportInfo,
-    setting_value,
 )
 from bullpen.core.settings import DEFAULTS, Settings
 from bullpen.ops.services.supervisor import CORE_SERVICES
@@ -57,12 +57,11 @@ def test_every_built_in_provider_is_made_and_its_settings_exist(settings: Settin
 
 def test_every_built_in_channel_reads_its_own_example() -> None:
     for name, info in CHANNELS.built_in.items():
-        assert {each for each in info.needs if each not in DEFAULTS} == set(), name
         assert info.address is not None, name
         for example in info.address.example.split(" or "):
             channel, _, address = example.partition(":")
             assert str(make_address(channel, address)) == example
-        if info.factory:
+        if info.factory and find_spec(info.factory.partition(":")[0]):
             assert callable(resolve_name(info.factory)), name
 
 
@@ -189,11 +188,34 @@ def test_a_key_belongs_to_the_setting_with_the_longest_fitting_prefix() -> None:
     assert login.configured(replace(Settings(), openai_api_key="k"))
 
 
-def test_a_setting_of_a_packages_own_is_read_from_the_environment() -> None:
-    environ = {"BULLPEN_PIGEON_TOKEN": "coo", "BULLPEN_OWNER_ID": "not this"}
-    assert setting_value("pigeon_token", Settings(), environ) == "coo"
-    assert setting_value("owner_id", replace(Settings(), owner_id="4711"), environ) == "4711"
-    assert setting_value("nothing_token", Settings(), environ) == ""
+def test_an_account_has_the_entry_of_its_platform_under_its_own_name(path: Path) -> None:
+    code = "from bullpen.core.registry import ChannelInfo\n" + "".join(
+        f"{each.upper().replace('-', '_')} = ChannelInfo(name={each!r})\n"
+        for each in ("pigeon", "pigeon-post", "slack-own")
+    )
+    names = {each: f"birds:{each.upper().replace('-', '_')}" for each in ("pigeon", "pigeon-post")}
+    install(path, "birds", CHANNELS.group, {**names, "slack-own": "birds:SLACK_OWN"}, code)
+    platforms = {
+        "slack": "slack",
+        "slack-sage": "slack",
+        "slack-sage-two": "slack",
+        "slack-own": "slack",  # a package cannot take the name of an account
+        "pigeon-home": "pigeon",
+        "pigeon-post": "pigeon-post",
+        "pigeon-post-home": "pigeon-post",
+    }
+    for name, platform in platforms.items():
+        info = CHANNELS.find(name)
+        assert isinstance(info, ChannelInfo), name
+        assert (info.name, info.platform) == (name, platform)
+    for name in ("slack-", "slack_sage", "slack-Sage", "web-ann", "guard", "pigeons", "-slack"):
+        assert CHANNELS.find(name) is None, name
+    (problem,) = CHANNELS.problems()
+    assert str(problem) == (
+        "the channel slack-own of the package birds: "
+        "it is the name of an account of a built-in channel"
+    )
+    assert str(make_address("slack-sage", "C0123456789")) == "slack-sage:C0123456789"
 
 
 def test_a_problem_says_what_and_whose_it_is() -> None:

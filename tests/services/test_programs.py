@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
-from dataclasses import replace
-from pathlib import Path
-
-import pytest
-
 from bullpen.core.registry import CHANNELS
 from bullpen.core.settings import Settings
-from bullpen.ops.services import programs
 from bullpen.ops.services.crash_guard import CRASH_WINDOW_SECONDS, MAX_CRASHES, CrashCounter
 from bullpen.ops.services.programs import list_programs, supervisor_config, tmux_config
 from bullpen.ops.services.supervisor import CORE_SERVICES
@@ -23,20 +16,6 @@ def test_every_service_and_every_channel_with_a_client_has_a_file() -> None:
     assert all(programs[name].set_up(Settings()) for name in CORE_SERVICES)
     assert supervisor_config().is_file()
     assert tmux_config().is_file()
-
-
-def test_a_file_more_is_a_service_more_once_it_is_set_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shutil.copytree(supervisor_config().parents[1] / "services", tmp_path / "services")
-    program = "[program:telegram]\ncommand=true\n\n[bullpen:telegram]\nneeds = owner_id time_zone\n"
-    (tmp_path / "services" / "telegram.conf").write_text(program)
-    monkeypatch.setattr(programs, "_packaged_directory", lambda name: tmp_path / name)
-    (telegram,) = (each for each in list_programs(Settings()) if each.name == "telegram")
-    assert telegram.needs == ("owner_id", "time_zone")
-    half = replace(Settings(), owner_id="4711")
-    assert not telegram.set_up(half)
-    assert telegram.set_up(replace(half, time_zone="Europe/Berlin"))
 
 
 def test_crashes_count_within_their_time_only() -> None:

@@ -16,8 +16,8 @@ from tests.docs.render import DOCS
 
 NAMES = """
     Accepted AddressFormat Agent Answer Batching BullpenError ChannelContext ChannelInfo
-    ChannelLimits Chart Claim CommitUnknown Conflict Credential DuplicateMessage ErrorKind
-    Failure InputError LaneClosed LaneError LaneFull LanePolicy Launcher Login Message
+    ChannelLimits ChannelSetting Chart Claim CommitUnknown Conflict Credential DuplicateMessage
+    ErrorKind Failure InputError LaneClosed LaneError LaneFull LanePolicy Launcher Login Message
     MessageState NewMessage NotFound OpenFile Ordering Outcome Overflow Priority ProviderInfo
     RefusedFile Reply ReplyTo ReportInfo ReportProgress RoomPost RunOutput RunRequest Settings
     StaleToken Stop Store StoreBusy StoreError StoreUnavailable Team Transaction UnknownAgent

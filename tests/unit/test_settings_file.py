@@ -6,13 +6,12 @@ import fcntl
 import os
 import threading
 import tomllib
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from bullpen.core.errors import BadSetting, Overloaded, SettingFixed
-from bullpen.core.settings import Settings, file
+from bullpen.core.settings import FIELDS, file
 from bullpen.core.settings.file import (
     FIXED_SETTINGS,
     LOCK_FILE,
@@ -24,7 +23,7 @@ from bullpen.core.settings.file import (
 
 NUMBERS = [
     each.name
-    for each in fields(Settings)
+    for each in FIELDS.values()
     if isinstance(each.default, int) and each.name not in FIXED_SETTINGS
 ][:30]
 SMALL = ("api_threads", "api_processes", "database_connections")

@@ -14,7 +14,7 @@ class Client:
 
     def __init__(self, context: ChannelContext) -> None:
         self._log = context.log
-        self._token = context.setting("nothing_token")
+        self._token = context.setting("token")
         self._work = threading.Event()
         # A process stored a response for this channel. A real client would
         # deliver it. The callback may also be called without a response.

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from bullpen.core.answers.attachments import OpenFile, RefusedFile, open_response_files
 from bullpen.core.outbox.delivery import Response
-from bullpen.core.registry import ChannelInfo, setting_value
+from bullpen.core.registry import ChannelInfo
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 
@@ -22,7 +22,7 @@ class ChannelContext:
 
     info: ChannelInfo
     account: str
-    """The account of the channel that it serves; empty if there is only one."""
+    """The account that it serves, such as `slack` or `slack-sage`."""
     store: Store
     settings: Settings
     environ: Mapping[str, str]
@@ -39,8 +39,8 @@ class ChannelContext:
         return open_response_files(self.store, delivery)
 
     def setting(self, name: str) -> str:
-        """A setting of Bullpen or of the channel, which is BULLPEN_NAME in the environment."""
-        return setting_value(name, self.settings, self.environ)
+        """A setting of the account, or its default; KeyError if there is none of this name."""
+        return self.settings.account(self.account)[name]
 
 
 class ChannelClient(Protocol):

@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import threading
 from collections.abc import Callable
 from pkgutil import resolve_name
 
 from bullpen.channels.base import ChannelContext, ChannelFactory
 from bullpen.core.background import StopSignals, WorkerProcess
-from bullpen.core.errors import BadName, BadSetting, ServiceFailed, UnknownService
-from bullpen.core.registry import (
-    CHANNELS,
-    SERVICE_NAME,
-    SETTING_PREFIX,
-    ChannelInfo,
-    LoadProblem,
-    setting_value,
-)
+from bullpen.core.errors import BadSetting, ServiceFailed, UnknownService
+from bullpen.core.registry import CHANNELS, ChannelInfo, LoadProblem
 from bullpen.core.settings import Settings
+from bullpen.core.settings.accounts import account_variable
 from bullpen.core.store.base import Store
 
 log = logging.getLogger(__name__)
@@ -30,11 +23,9 @@ LOOPS_STOP_SECONDS = 5.0
 
 
 class ChannelProcess:
-    """The client of one channel and account, and the worker process around it."""
+    """The client of one account, and the worker process around it."""
 
-    def __init__(
-        self, store: Store, info: ChannelInfo, account: str, ended: Callable[[], None]
-    ) -> None:
+    def __init__(self, store: Store, info: ChannelInfo, ended: Callable[[], None]) -> None:
         """`ended` is called if the client ends before it is stopped."""
         self._name = info.name
         self._ended = ended
@@ -47,7 +38,7 @@ class ChannelProcess:
             self._client = factory(
                 ChannelContext(
                     info=info,
-                    account=account,
+                    account=info.name,
                     store=store,
                     settings=store.settings,
                     environ=os.environ,
@@ -83,8 +74,8 @@ class ChannelProcess:
             self._ended()
 
 
-def find_channel(name: str, account: str, settings: Settings) -> ChannelInfo:
-    """The channel of this name, which must have a client and its required settings."""
+def find_channel(name: str, settings: Settings) -> ChannelInfo:
+    """The channel or account of this name, which must have a client and its required settings."""
     info = CHANNELS.find(name)
     if isinstance(info, LoadProblem):
         raise ServiceFailed(str(info), hint="Fix or reinstall the package.")
@@ -97,21 +88,19 @@ def find_channel(name: str, account: str, settings: Settings) -> ChannelInfo:
             if clients
             else "Install a package with a client for this channel.",
         )
-    if account and not re.fullmatch(SERVICE_NAME, account):
-        raise BadName(f"invalid account name {account[:40]!r}")
-    missing = [each for each in info.needs if not setting_value(each, settings, os.environ)]
-    if missing:
+    if missing := [f"{name}.{each}" for each in info.missing(settings.account(name))]:
         raise BadSetting(
             f"channel {name!r} needs the setting {missing[0]}",
-            hint=f"Set it, or {SETTING_PREFIX}{missing[0].upper()} in the environment.",
+            hint=f"Run `bullpen config set {missing[0]}`, or set {account_variable(missing[0])} "
+            "in the environment.",
         )
     return info
 
 
-def run(store: Store, info: ChannelInfo, account: str) -> None:
+def run(store: Store, info: ChannelInfo) -> None:
     """Serve the channel until SIGTERM or SIGINT; a client that ends earlier is an error."""
     signals = StopSignals()
-    process = ChannelProcess(store, info, account, signals.set)
+    process = ChannelProcess(store, info, signals.set)
     process.start()
     signals.wait()
     process.stop()

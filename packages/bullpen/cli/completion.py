@@ -20,7 +20,7 @@ from click.shell_completion import (
 from bullpen.cli.lazy import COMPLETE_VARIABLE
 from bullpen.cli.output import echo
 from bullpen.core.errors import BullpenError
-from bullpen.core.settings import DEFAULTS, Settings
+from bullpen.core.settings import Settings
 from bullpen.core.settings.parse import load_lenient
 from bullpen.core.states import (
     OPEN_RESPONSE_STATES,
@@ -234,5 +234,9 @@ keys = complete_from(_keys)
 
 
 def settings(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Complete the name of a setting."""
-    return _items(((name, "") for name in DEFAULTS), incomplete)
+    """Complete the name of a setting; those of channels after the first letters of the channel."""
+    from bullpen.core.settings.file import SettingsFile
+
+    file = SettingsFile(load_lenient(os.environ)[0].home, os.environ)
+    names = (name for name in file.names() if incomplete or "." not in name)
+    return _items(((name, "") for name in names), incomplete)

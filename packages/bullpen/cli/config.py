@@ -16,7 +16,7 @@ from bullpen.cli.lazy import LazyGroup
 from bullpen.cli.main import print_problems
 from bullpen.cli.output import format_count
 from bullpen.core.errors import BadSetting
-from bullpen.core.settings import DEFAULTS, Settings
+from bullpen.core.settings import Settings
 from bullpen.core.settings.file import (
     SettingsFile,
     SettingSource,
@@ -49,7 +49,8 @@ def config(context: click.Context) -> None:
     """Show, change and check settings.
 
     Settings are stored in settings.toml in the home. An environment variable overrides the file:
-    BULLPEN_MAX_HOPS for `max_hops`.
+    BULLPEN_MAX_HOPS for `max_hops`. A channel has a table of its own: `slack.port` is `port` in the
+    table [slack], and BULLPEN_SLACK_PORT in the environment.
 
     \b
     Examples:
@@ -69,19 +70,25 @@ def list_(settings: Settings, words: tuple[str, ...], changed: bool) -> Result:
     """List settings, their values and where they are set.
 
     With TEXT only settings whose name or description contains it are listed. Secrets are masked.
-    For an invalid value in the file the default is shown.
+    For an invalid value in the file the default is shown. The settings of a channel are listed if
+    one of them is set, or if its name is TEXT.
 
     \b
     Examples:
       bullpen config list
       bullpen config list api
+      bullpen config list slack
       bullpen config list --changed --json
     """
     file = _open_file(settings)
     bad = {each.name: each for each in file.problems() if not each.warning}
+    found = file.list_settings()
+    listed = {each.name for each in found}
+    for word in words:
+        found += (each for each in file.list_account(word) if each.name not in listed)
     views = [
         each
-        for each in file.list_settings()
+        for each in found
         if not changed or each.source is not SettingSource.DEFAULT or each.name in bad
         if all(word.casefold() in f"{each.name} {each.doc}".casefold() for word in words)
     ]
@@ -106,9 +113,10 @@ def get(settings: Settings, name: str, reveal: bool) -> Result:
     """
     if reveal:
         require_person("read secrets")
-    view = {each.name: each for each in _open_file(settings).list_settings()}.get(name)
+    file = _open_file(settings)
+    view = file.find_setting(name)
     if view is None:
-        raise BadSetting(describe_unknown("setting", name, DEFAULTS), hint=UNKNOWN_SETTING_HINT)
+        raise BadSetting(describe_unknown("setting", name, file.names()), hint=UNKNOWN_SETTING_HINT)
     if name == DATABASE_SETTING and isinstance(settings, SettingsWithoutDatabase):
         raise BadSetting(settings.why, hint=settings.remedy)
     value: Value = _revealed(settings, name) if reveal else view.value
@@ -173,7 +181,8 @@ def _describe_empty(words: tuple[str, ...], changed: bool) -> str:
 
 
 def _revealed(settings: Settings, name: str) -> Value:
-    value: object = getattr(settings, name)
+    account, dot, below = name.partition(".")
+    value: object = settings.account(account)[below] if dot else getattr(settings, name)
     return value if isinstance(value, (int, float)) else str(value)
 
 

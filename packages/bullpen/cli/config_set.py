@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from shlex import quote
 
@@ -17,8 +17,8 @@ from bullpen.cli.options import yes
 from bullpen.cli.output import confirm
 from bullpen.core.errors import BadSetting, BullpenError, UnknownAgent
 from bullpen.core.roster.agents import get_agent
-from bullpen.core.settings import DEFAULTS, ENVIRONMENT_PREFIX, Settings, is_secret
-from bullpen.core.settings.file import SettingsFile, Value, services_reading
+from bullpen.core.settings import Settings, is_secret, setting_exists
+from bullpen.core.settings.file import SettingsFile, Value, services_reading, setting_variable
 from bullpen.core.settings.parse import DATABASE_SETTING, UNKNOWN_SETTING_HINT
 from bullpen.core.store.open import parse_database_url
 from bullpen.core.text import describe_unknown
@@ -43,9 +43,10 @@ def set_(settings: Settings, words: tuple[str, ...]) -> Result:
       bullpen config set max_hops 5 max_cost 2.50
       bullpen config set time_zone=Europe/Berlin
       bullpen config set anthropic_api_key
+      bullpen config set slack.default_agent coder
       echo "$KEY" | bullpen config set openai_api_key -
     """
-    values = parse_assignments(words)
+    values = parse_assignments(words, _open_file(settings))
     if values.get(DATABASE_SETTING):
         parse_database_url(values[DATABASE_SETTING])
     return _change(settings, values)
@@ -93,14 +94,15 @@ def restore(settings: Settings, yes: bool) -> Result:
     return _changed(settings, file, names, before, empty)
 
 
-def parse_assignments(words: Sequence[str]) -> dict[str, str]:
+def parse_assignments(words: Sequence[str], file: SettingsFile) -> dict[str, str]:
     """Return the settings that a list of `NAME VALUE` or `NAME=VALUE` assigns."""
     values: dict[str, str] = {}
     rest = list(words)
     while rest:
         name, equals, value = rest.pop(0).partition("=")
-        if name not in DEFAULTS:
-            raise BadSetting(describe_unknown("setting", name, DEFAULTS), hint=UNKNOWN_SETTING_HINT)
+        if not setting_exists(name):
+            unknown = describe_unknown("setting", name, file.names())
+            raise BadSetting(unknown, hint=UNKNOWN_SETTING_HINT)
         if name in values:
             raise click.UsageError(f"{name} is given twice")
         if is_secret(name):
@@ -117,7 +119,7 @@ def parse_assignments(words: Sequence[str]) -> dict[str, str]:
 def _secret_argument(rest: list[str]) -> str:
     """Take the word after a secret's name as its value, unless it is the next setting's name."""
     following = rest[0].partition("=")[0] if rest else ""
-    return rest.pop(0) if rest and following not in DEFAULTS else STANDARD_INPUT
+    return rest.pop(0) if rest and not setting_exists(following) else STANDARD_INPUT
 
 
 def _secret(name: str, value: str) -> str:
@@ -147,7 +149,7 @@ def _read_value(name: str) -> str:
 
 def _change(settings: Settings, values: Mapping[str, Value | None]) -> Result:
     file = _open_file(settings)
-    before = _values(file)
+    before = _values(file, values)
     with file.locked():
         changes = file.check(values)
         file.write(changes)
@@ -163,8 +165,13 @@ def _open_file(settings: Settings) -> SettingsFile:
     return SettingsFile(settings.home, {}, here=True)
 
 
-def _values(file: SettingsFile) -> dict[str, Value]:
-    return {each.name: each.value for each in file.list_settings()}
+def _values(file: SettingsFile, names: Iterable[str] = ()) -> dict[str, Value]:
+    """Return the values of all settings, and of the named ones of channels that are not set up."""
+    values = {each.name: each.value for each in file.list_settings()}
+    for name in names:
+        if name not in values and (view := file.find_setting(name)):
+            values[name] = view.value
+    return values
 
 
 def _changed(
@@ -176,7 +183,7 @@ def _changed(
     notes: Sequence[str] = (),
 ) -> Result:
     """Return the changes, and the services that must be restarted."""
-    after = _values(file)
+    after = _values(file, names)
     changed = {name: {"before": before.get(name), "after": after.get(name)} for name in names}
     restart, restart_notes = _services_to_restart(settings, names)
     return Result(
@@ -187,7 +194,7 @@ def _changed(
 
 
 def _environment_notes(names: Sequence[str]) -> Iterator[str]:
-    for variable in (ENVIRONMENT_PREFIX + name.upper() for name in names):
+    for variable in map(setting_variable, names):
         if os.environ.get(variable):
             yield f"Warning: {variable} in the environment overrides it in this shell."
 

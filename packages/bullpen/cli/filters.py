@@ -128,8 +128,8 @@ def _channel_exists(tx: Transaction, channel: str) -> bool:
 
 def check_delivery_channel(name: str) -> None:
     """Refuse a channel that delivers nothing to people; `slack-sage` is an account of slack."""
-    known = [*CHANNELS.built_in, *CHANNELS.plugin_names()]
-    if name not in known and name.partition("-")[0] not in known:
+    if CHANNELS.find(name) is None:
+        known = [*CHANNELS.built_in, *CHANNELS.plugin_names()]
         raise UsageError(
             describe_unknown("channel", name, known), f"Channels: {', '.join(sorted(known))}."
         )

@@ -14,7 +14,7 @@ from bullpen.cli.lazy import COMPLETE_VARIABLE, LazyGroup
 from bullpen.core.errors import BullpenError
 from bullpen.core.files import check_home
 from bullpen.core.ids import RUN_VARIABLE
-from bullpen.core.settings import DEFAULTS
+from bullpen.core.settings import setting_exists
 from bullpen.core.settings.parse import DATABASE_SETTING, SettingProblem, load_lenient
 
 SECTIONS = {
@@ -93,7 +93,7 @@ def describe_problem(problem: SettingProblem) -> str:
         return f"{problem}. {problem.hint}"
     if problem.name == DATABASE_SETTING:
         return f"{problem}. The database is not used until this is corrected."
-    if problem.name in DEFAULTS:
+    if setting_exists(problem.name):
         return f"{problem}. Its default is used."
     return f"{problem}. {problem.hint}"
 

@@ -7,12 +7,12 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import StrEnum
 
 from bullpen.core.ids import RUN_VARIABLE
 from bullpen.core.message import ErrorKind
-from bullpen.core.settings import ENVIRONMENT_PREFIX, Settings
+from bullpen.core.settings import ENVIRONMENT_PREFIX, FIELDS, Settings
 from bullpen.ops.services.search_path import search_path
 
 PROBE_SECONDS = 60
@@ -83,9 +83,9 @@ def _environment(settings: Settings) -> dict[str, str]:
     """The environment with these settings and the PATH of the services."""
     environ = {name: text for name, text in os.environ.items() if name != RUN_VARIABLE}
     environ["PATH"] = search_path(settings, os.environ).runs
-    for each in fields(settings):
-        value = getattr(settings, each.name)
+    for name in FIELDS:
+        value = getattr(settings, name)
         text = value.value if isinstance(value, StrEnum) else str(value)
         if text:
-            environ[ENVIRONMENT_PREFIX + each.name.upper()] = text
+            environ[ENVIRONMENT_PREFIX + name.upper()] = text
     return environ

@@ -96,23 +96,24 @@ def scheduler() -> None:
 
 @run.command()
 @click.argument("name")
-@click.option("--account", default="", help="Account of the channel.")
 @click.pass_obj
-def channel(settings: Settings, name: str, account: str) -> None:
+def channel(settings: Settings, name: str) -> None:
     """Run the client of a channel.
 
-    The client receives people's messages and delivers responses. Runs until SIGTERM or Ctrl-C.
+    The client receives people's messages and delivers responses. NAME is a channel or one of its
+    accounts, such as slack-sage. Runs until SIGTERM or Ctrl-C.
 
     \b
-    Example:
+    Examples:
       bullpen run channel telegram
+      bullpen run channel slack-sage
     """
     with keep_imports():
         from bullpen.channels import main
 
-    info = main.find_channel(name, account, settings)
-    with _service_store(f"{name}-{account}" if account else name) as store:
-        main.run(store, info, account)
+    info = main.find_channel(name, settings)
+    with _service_store(name) as store:
+        main.run(store, info)
 
 
 @run.command()

@@ -16,6 +16,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from bullpen.core.errors import BadSchedule, BadSetting
+from bullpen.core.settings.accounts import (
+    AccountValues,
+    find_account_setting,
+    is_account_secret,
+    parse_account_setting,
+)
 from bullpen.core.text import url_secrets
 
 ENVIRONMENT_PREFIX = "BULLPEN_"
@@ -332,6 +338,11 @@ class Settings:
         most=MAX_DAYS,
     )
 
+    accounts: AccountValues = field(
+        default_factory=AccountValues, hash=False, metadata={"accounts": True}
+    )
+    """The settings of channels' accounts, in tables of the file."""
+
     @property
     def url(self) -> str:
         """The URL of the database, or of the default one."""
@@ -370,14 +381,19 @@ class Settings:
         named = (
             str(getattr(self, each.name)) for each in fields(self) if "secret" in each.metadata
         )
-        return tuple(each for each in (*named, *url_secrets(self.database_url)) if each)
+        found = (*named, *url_secrets(self.database_url), *self.accounts.secrets())
+        return tuple(each for each in found if each)
+
+    def account(self, name: str) -> dict[str, str]:
+        """The settings of a channel's account, such as `slack`, with their defaults."""
+        return self.accounts.of(name)
 
     @classmethod
     def environment_for_runs(cls, environ: Mapping[str, str]) -> dict[str, str]:
         """Return the settings of an environment that commands in a run need, without secrets."""
         names = (
             ENVIRONMENT_PREFIX + each.name.upper()
-            for each in fields(cls)
+            for each in FIELDS.values()
             if "secret" not in each.metadata and each.name != "database_url"
         )
         return {name: environ[name] for name in names if name in environ}
@@ -397,12 +413,15 @@ class Settings:
         return settings
 
 
-FIELDS = {each.name: each for each in fields(Settings)}
+FIELDS = {each.name: each for each in fields(Settings) if "accounts" not in each.metadata}
+"""Every setting but those of accounts."""
 DEFAULTS: dict[str, Any] = {name: each.default for name, each in FIELDS.items()}
 
 
 def parse_setting(name: str, value: object) -> Any:  # noqa: ANN401 - of the setting's own type
     """Parse a value in the setting's type; raises BadSetting if it is invalid."""
+    if "." in name:
+        return parse_account_setting(name, value)
     default = DEFAULTS[name]
     try:
         return _converted(name, default, value)
@@ -478,7 +497,14 @@ def _may_hold_secret(name: str) -> bool:
 
 def is_secret(name: str) -> bool:
     """Whether the value of a setting must not be shown."""
+    if "." in name:
+        return is_account_secret(name)
     return name in FIELDS and "secret" in FIELDS[name].metadata
+
+
+def setting_exists(name: str) -> bool:
+    """Whether there is a setting of this name, such as `max_hops` or `slack.bot_token`."""
+    return name in FIELDS or ("." in name and find_account_setting(name) is not None)
 
 
 def _check_range(name: str, number: float) -> float:

@@ -1,23 +1,37 @@
 """List and change the settings in settings.toml: checked, atomically, one change at a time.
 
-Comments, the order of lines and unknown names in the file are kept.
+Comments, the order of lines and unknown names in the file are kept. A setting of a channel's
+account is called `slack.bot_token`: `bot_token` in the table [slack].
 """
 
 from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from bullpen.core.errors import BadSetting, Overloaded, SettingFixed, StoreError
 from bullpen.core.files import PRIVATE_DIRECTORY_MODE, file_lock, replace_file
-from bullpen.core.registry import PROVIDERS
-from bullpen.core.settings import DEFAULTS, ENVIRONMENT_PREFIX, FIELDS, Settings, parse_setting
+from bullpen.core.registry import CHANNELS, PROVIDERS
+from bullpen.core.settings import (
+    DEFAULTS,
+    ENVIRONMENT_PREFIX,
+    FIELDS,
+    is_secret,
+    parse_setting,
+    setting_exists,
+)
+from bullpen.core.settings.accounts import (
+    account_settings,
+    account_variable,
+    find_account_setting,
+    is_table,
+)
 from bullpen.core.settings.parse import (
     BOM,
     SETTINGS_FILE,
@@ -87,25 +101,50 @@ class SettingsFile:
         self._environ = environ
 
     def list_settings(self) -> list[SettingView]:
-        """List every setting as of the next start; an invalid value is replaced by its default."""
+        """List every setting as of the next start; an invalid value is replaced by its default.
+
+        Of channels, the accounts for which something is set are listed.
+        """
         found, _ = check_values(self._read())
-        return [
-            SettingView(
-                name=each.name,
-                value=_masked(each.name, self._value(each.name, found)),
-                default=_masked(each.name, each.default),
-                doc=each.metadata["doc"],
-                source=self._source(each.name, found),
-                secret="secret" in each.metadata,
-                fixed=self._fixed(each.name),
-            )
-            for each in fields(Settings)
-        ]
+        names = [*FIELDS, *(each for name in self._accounts() for each in _account_names(name))]
+        return [self._view(name, found) for name in names]
+
+    def list_account(self, account: str) -> list[SettingView]:
+        """List the settings of an account, whether or not something is set."""
+        found, _ = check_values(self._read())
+        return [self._view(name, found) for name in _account_names(account)]
+
+    def find_setting(self, name: str) -> SettingView | None:
+        """One setting as of the next start; None if it does not exist."""
+        if not setting_exists(name):
+            return None
+        return self._view(name, check_values(self._read())[0])
+
+    def names(self) -> list[str]:
+        """The names of all settings, with those of each channel and each account that is set up."""
+        accounts = dict.fromkeys((*CHANNELS.built_in, *CHANNELS.plugin_names(), *self._accounts()))
+        return [*FIELDS, *(each for name in accounts for each in _account_names(name))]
 
     def secrets(self) -> tuple[str, ...]:
         """The secrets in the current settings, which must not be shown."""
         environ = {**self._environ, f"{ENVIRONMENT_PREFIX}HOME": str(self._home)}
         return load_lenient(environ)[0].secrets()
+
+    def _accounts(self) -> list[str]:
+        """The accounts for which something is set."""
+        environ = {**self._environ, f"{ENVIRONMENT_PREFIX}HOME": str(self._home)}
+        return load_lenient(environ)[0].accounts.names()
+
+    def _view(self, name: str, found: Mapping[str, object]) -> SettingView:
+        return SettingView(
+            name=name,
+            value=_masked(name, self._value(name, found)),
+            default=_masked(name, _default(name)),
+            doc=_doc(name),
+            source=self._source(name, found),
+            secret=is_secret(name),
+            fixed=self._fixed(name),
+        )
 
     @property
     def path(self) -> Path:
@@ -144,9 +183,9 @@ class SettingsFile:
         found, _ = check_values(text)
         wanted: dict[str, Value | None] = {}
         for name, value in changes.items():
-            there = name in text.values
-            if name not in DEFAULTS and not (self._here and there and value is None):
-                unknown = describe_unknown("setting", printable_name(name), DEFAULTS)
+            there = text.has(name)
+            if not setting_exists(name) and not (self._here and there and value is None):
+                unknown = describe_unknown("setting", printable_name(name), self.names())
                 raise BadSetting(unknown, hint=UNKNOWN_SETTING_HINT)
             # An invalid value is listed as its default. A client that sends the list back must
             # change nothing; a person on the machine who sets the default wants it set.
@@ -200,20 +239,46 @@ class SettingsFile:
     def _value(self, name: str, found: Mapping[str, object]) -> object:
         if name == "home":
             return self._home
-        raw = self._environ.get(ENVIRONMENT_PREFIX + name.upper())
-        return parse_setting(name, raw or found.get(name, DEFAULTS[name]))
+        raw = self._environ.get(setting_variable(name))
+        return parse_setting(name, raw or found.get(name, _default(name)))
 
     def _source(self, name: str, found: Mapping[str, object]) -> SettingSource:
-        if self._environ.get(ENVIRONMENT_PREFIX + name.upper()):
+        if self._environ.get(setting_variable(name)):
             return SettingSource.ENVIRONMENT
         return SettingSource.FILE if name in found and name != "home" else SettingSource.DEFAULT
 
     def _fixed(self, name: str) -> str | None:
         if self._here:
             return FIXED_SETTINGS[name] if name == "home" else None
-        if self._environ.get(ENVIRONMENT_PREFIX + name.upper()):
-            return f"the environment variable {ENVIRONMENT_PREFIX}{name.upper()} takes precedence"
+        if self._environ.get(setting_variable(name)):
+            return f"the environment variable {setting_variable(name)} takes precedence"
+        if "." in name:
+            setting = find_account_setting(name)
+            return (setting.fixed or None) if setting else None
         return FIXED_SETTINGS.get(name)
+
+
+def setting_variable(name: str) -> str:
+    """The environment variable of a setting: `BULLPEN_MAX_HOPS`, `BULLPEN_SLACK_BOT_TOKEN`."""
+    return account_variable(name) if "." in name else ENVIRONMENT_PREFIX + name.upper()
+
+
+def _account_names(account: str) -> list[str]:
+    return [f"{account}.{each.name}" for each in account_settings(account)]
+
+
+def _default(name: str) -> object:
+    if "." not in name:
+        return DEFAULTS[name]
+    setting = find_account_setting(name)
+    return setting.default if setting else ""
+
+
+def _doc(name: str) -> str:
+    if "." not in name:
+        return str(FIELDS[name].metadata["doc"])
+    setting = find_account_setting(name)
+    return setting.doc if setting else ""
 
 
 def services_reading(names: Iterable[str], services: Iterable[str]) -> list[str]:
@@ -226,12 +291,14 @@ def _only_reader(name: str) -> str:
     """Return the only service that reads a setting; empty if several do."""
     if name in CREDENTIAL_SETTINGS:
         return "processor"
+    if "." in name:
+        return name.partition(".")[0]  # the account's service
     return str(FIELDS[name].metadata["reader"]) if name in FIELDS else ""
 
 
 def _masked(name: str, value: object) -> Value:
     """The value with secrets masked."""
-    if name in _SECRET_NAMES:
+    if is_secret(name):
         return mask(str(value))
     return mask_url(str(value)) if name == "database_url" else _toml_value(value)
 
@@ -243,8 +310,8 @@ def _toml_value(value: object) -> Value:
 
 def _parse_value(name: str, value: Value) -> object:
     """Parse a new value; raises BadSetting if it is invalid."""
-    default = DEFAULTS[name]
-    number = isinstance(default, (int, float))
+    default = _default(name)
+    number = "." in name or isinstance(default, (int, float))
     if isinstance(value, bool) or (not number and not isinstance(value, str)):
         raise BadSetting(f"invalid value {value!r} for {name}: must be text")
     if isinstance(value, str):
@@ -263,21 +330,42 @@ def _edit_toml(text: str, wanted: Mapping[str, Value | None]) -> str:
     try:
         document = tomlkit.parse(text)
         for name, value in wanted.items():
-            if value is None:
-                document.pop(name, None)
-            else:
-                document[name] = value
+            _set_value(document, name, value)
         new = tomlkit.dumps(document)
         found = tomllib.loads(new)
     except (TOMLKitError, ValueError) as error:
         raise BadSetting(
             f"cannot read {SETTINGS_FILE}: {error}", hint="Fix the file in an editor."
         ) from error
-    if any(found.get(name) != value for name, value in wanted.items()):
+    if any(_written(found, name) != value for name, value in wanted.items()):
         raise BadSetting(
             f"cannot change {SETTINGS_FILE} automatically", hint="Change it in an editor."
         )
     return new
 
 
-_SECRET_NAMES = frozenset(each.name for each in fields(Settings) if "secret" in each.metadata)
+def _set_value(document: MutableMapping[str, Any], name: str, value: Value | None) -> None:
+    """Set or remove a value; the table of an account is added and removed with its values."""
+    account, dot, below = name.partition(".")
+    place = document
+    if dot:
+        if not isinstance(document.get(account), MutableMapping):
+            if value is None:
+                return
+            document[account] = {}
+        place = document[account]
+    key = below if dot else name
+    if value is not None:
+        place[key] = value
+        return
+    place.pop(key, None)
+    if dot and not place:
+        document.pop(account)
+
+
+def _written(found: Mapping[str, object], name: str) -> object:
+    account, dot, below = name.partition(".")
+    if not dot:
+        return found.get(name)
+    table = found.get(account)
+    return table.get(below) if is_table(table) else None

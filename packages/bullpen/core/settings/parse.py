@@ -1,7 +1,8 @@
 """Read settings from the file and the environment, and report what is wrong in the file.
 
-An invalid line or value affects no other setting. Settings are flat, one `name = value` a line, so
-a file that is not valid TOML is parsed line by line.
+An invalid line or value affects no other setting. Settings are flat, one `name = value` a line, or
+in the table of a channel's account, such as [slack]. So a file that is not valid TOML is parsed
+line by line.
 """
 
 from __future__ import annotations
@@ -9,18 +10,31 @@ from __future__ import annotations
 import re
 import stat
 import tomllib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from bullpen.core.errors import BadSetting
-from bullpen.core.settings import DEFAULTS, ENVIRONMENT_PREFIX, Settings, parse_setting
+from bullpen.core.settings import (
+    DEFAULTS,
+    ENVIRONMENT_PREFIX,
+    FIELDS,
+    Settings,
+    parse_setting,
+)
+from bullpen.core.settings.accounts import (
+    AccountValues,
+    account_settings,
+    is_table,
+    read_variables,
+)
 from bullpen.core.text import describe_unknown
 
 SETTINGS_FILE = "settings.toml"
 DATABASE_SETTING = "database_url"
 UNKNOWN_SETTING_HINT = "Run `bullpen config list` to see all settings."
+OWN_VARIABLES = frozenset(ENVIRONMENT_PREFIX + name.upper() for name in FIELDS)
 BOM = b"\xef\xbb\xbf"
 
 _NAME = re.compile(r"""\s*\[*\s*["']?(?P<name>[a-z_][a-z0-9_-]{0,40})["']?\s*[=.\]]""")
@@ -60,6 +74,12 @@ class SettingsText:
     """Whether the file is valid TOML, so that it can be changed."""
     readable: bool = True
     """Whether the file could be read at all."""
+
+    def has(self, name: str) -> bool:
+        """Whether the file has this name, such as `max_hops` or `slack.bot_token`."""
+        table, dot, below = name.partition(".")
+        value = self.values.get(table)
+        return below in value if dot and is_table(value) else name in self.values
 
 
 def read_settings(path: Path) -> SettingsText:
@@ -111,19 +131,28 @@ def _unreadable_file(reason: str, hint: str, *, readable: bool = True) -> Settin
 def _parse_by_lines(data: bytes) -> SettingsText:
     found = SettingsText(whole=False)
     table: dict[str, object] | None = None
+    header = ""
     for number, raw in enumerate(data.split(b"\n"), 1):
         try:
             line = raw.decode().rstrip("\r")
             values = tomllib.loads(line)
         except (ValueError, RecursionError) as error:
-            found.problems.append(_unreadable_line(number, raw, error))
+            found.problems.append(_unreadable_line(number, raw, error, header))
+            if raw.lstrip().startswith(b"["):  # the next lines are in no table that is known
+                table, header = {}, ""
             continue
         if table is not None and not line.lstrip().startswith("["):
-            table.update(values)
-            found.lines.update(dict.fromkeys(values.keys() - found.lines.keys(), number))
+            for name, value in values.items():
+                if name in table:
+                    first = found.lines[f"{header}.{name}"]
+                    found.problems.append(_duplicate(number, name, first))
+                else:
+                    table[name] = value
+                    found.lines.setdefault(name, number)
+                    found.lines.setdefault(f"{header}.{name}", number)
             continue
         if line.lstrip().startswith("["):
-            table = {}
+            table, header = {}, next(iter(values), "")
             values = dict.fromkeys(values, table)
         for name, value in values.items():
             if name in found.values:
@@ -135,18 +164,26 @@ def _parse_by_lines(data: bytes) -> SettingsText:
 
 
 def _lines(text: str) -> dict[str, int]:
-    """The first line of each name."""
+    """The first line of each name; of a name in a table as `table.name` as well."""
     found: dict[str, int] = {}
+    table = ""
     for number, line in enumerate(text.split("\n"), 1):
         if named := _NAME.match(line):
-            found.setdefault(named["name"], number)
+            name = named["name"]
+            found.setdefault(name, number)
+            if line.lstrip().startswith("["):
+                table = name
+            elif table:
+                found.setdefault(f"{table}.{name}", number)
     return found
 
 
-def _unreadable_line(number: int, raw: bytes, error: Exception) -> SettingProblem:
+def _unreadable_line(number: int, raw: bytes, error: Exception, table: str) -> SettingProblem:
     text = raw.decode(errors="replace").replace("\0", "")
     named = _NAME.match(text)
     name = named["name"] if named else ""
+    if name and table and not text.lstrip().startswith("["):
+        name = f"{table}.{name}"
     if DATABASE_SETTING in text:  # an invalid line must not select the default database
         name = DATABASE_SETTING
     about = f"cannot read {name}" if name else "cannot read this line"
@@ -206,12 +243,16 @@ def load_lenient(environ: Mapping[str, str]) -> tuple[Settings, tuple[SettingPro
     found = read_settings(home / SETTINGS_FILE)
     values, problems = check_values(found)
     given = {
-        each.name: parse_setting(each.name, raw)
-        for each in fields(Settings)
-        if (raw := environ.get(ENVIRONMENT_PREFIX + each.name.upper()))
+        name: parse_setting(name, raw)
+        for name in FIELDS
+        if (raw := environ.get(ENVIRONMENT_PREFIX + name.upper()))
     }
-    values = {"workspace": parse_setting("workspace", DEFAULTS["workspace"]), **values, **given}
+    of_accounts = {name: value for name, value in values.items() if "." in name}
+    variables = read_variables(environ, OWN_VARIABLES)
+    flat = {name: value for name, value in values.items() if name not in of_accounts}
+    values = {"workspace": parse_setting("workspace", DEFAULTS["workspace"]), **flat, **given}
     values["home"] = home
+    values["accounts"] = AccountValues({**of_accounts, **variables.named}, variables.variables)
     unnamed = None if DATABASE_SETTING in given else _database_problem(found, problems)
     if unnamed is None:
         return Settings(**values), problems
@@ -220,13 +261,17 @@ def load_lenient(environ: Mapping[str, str]) -> tuple[Settings, tuple[SettingPro
 
 
 def check_values(found: SettingsText) -> tuple[dict[str, Any], tuple[SettingProblem, ...]]:
-    """Return the valid values of a file, and its problems."""
+    """Return the valid values of a file by name, such as `slack.port`, and its problems."""
     values: dict[str, Any] = {}
     problems = list(found.problems)
     for name, value in found.values.items():
         line = found.lines.get(name)
         if name == "home":
             problems.append(_home_problem(line))
+        elif name not in DEFAULTS and is_table(value) and account_settings(name):
+            valid, invalid = _check_table(name, value, found.lines)
+            values.update(valid)
+            problems += invalid
         elif name not in DEFAULTS:
             problems += _unknown_name(name, value, found.lines)
         else:
@@ -235,6 +280,39 @@ def check_values(found: SettingsText) -> tuple[dict[str, Any], tuple[SettingProb
             except BadSetting as error:
                 problems.append(SettingProblem(line, name, str(error), error.hint))
     return values, tuple(sorted(problems, key=lambda each: each.line or 0))
+
+
+def _check_table(
+    account: str, table: Mapping[str, object], lines: Mapping[str, int]
+) -> tuple[dict[str, str], list[SettingProblem]]:
+    """Return the valid values of an account's table, and its problems."""
+    known = {each.name for each in account_settings(account)}
+    values: dict[str, str] = {}
+    problems = []
+    for below, value in table.items():
+        name = f"{account}.{below}"
+        line = lines.get(name, lines.get(account))
+        if below in known:
+            try:
+                values[name] = parse_setting(name, value)
+            except BadSetting as error:
+                problems.append(SettingProblem(line, name, str(error), error.hint))
+        elif below in DEFAULTS:
+            problems.append(_misplaced(line, below, account))
+        else:
+            text = describe_unknown("setting", printable_name(name), _names_of(account, known))
+            hint = f"Run `bullpen config list {account}` to see all settings of {account}."
+            problems.append(SettingProblem(line, name, text, hint, warning=True))
+    return values, problems
+
+
+def _names_of(account: str, settings: Iterable[str]) -> list[str]:
+    return [f"{account}.{each}" for each in settings]
+
+
+def _misplaced(line: int | None, name: str, table: str) -> SettingProblem:
+    text = f"{name} is ignored in the table [{printable_name(table)}]"
+    return SettingProblem(line, name, text, "Move it to the top of the file, above every [table].")
 
 
 def _database_problem(
@@ -249,10 +327,7 @@ def _database_problem(
 def _unknown_name(name: str, value: object, lines: Mapping[str, int]) -> Iterator[SettingProblem]:
     below = sorted(value.keys() & DEFAULTS.keys()) if isinstance(value, dict) else []
     for each in below:  # a setting in a table
-        text = f"{each} is ignored in the table [{printable_name(name)}]"
-        yield SettingProblem(
-            lines.get(each), each, text, "Move it to the top of the file, above every [table]."
-        )
+        yield _misplaced(lines.get(each), each, name)
     if not below:
         text = describe_unknown("setting", printable_name(name), DEFAULTS)
         yield SettingProblem(lines.get(name), name, text, UNKNOWN_SETTING_HINT, warning=True)

@@ -16,7 +16,7 @@ from bullpen.core.message import PULL_CHANNELS
 from bullpen.core.models import MESSAGES
 from bullpen.core.models.base import const
 from bullpen.core.outbox.hold import find_hold
-from bullpen.core.registry import CHANNELS, LoadProblem, setting_value
+from bullpen.core.registry import CHANNELS, LoadProblem
 from bullpen.core.schedules.model import list_schedules
 from bullpen.core.states import CLAIMABLE_LANE_STATES, NEEDS_PERSON_STATES, LaneState, MessageState
 from bullpen.core.store.statement import Statement
@@ -275,8 +275,7 @@ def _has_client(installation: Installation, channel: str) -> bool:
     info = CHANNELS.find(channel)
     if info is None or isinstance(info, LoadProblem) or not info.factory:
         return False
-    environ = installation.environ
-    return all(setting_value(each, installation.settings, environ) for each in info.needs)
+    return not info.missing(installation.settings.account(channel))
 
 
 CHANNEL_CHECKS = (no_client,)

@@ -7,11 +7,15 @@ import os
 import re
 import stat
 from collections.abc import Iterable
-from dataclasses import fields
 from pathlib import Path
 
-from bullpen.core.settings import Settings
-from bullpen.core.settings.parse import DATABASE_SETTING, SETTINGS_FILE, read_settings
+from bullpen.core.settings import is_secret
+from bullpen.core.settings.parse import (
+    DATABASE_SETTING,
+    SETTINGS_FILE,
+    check_values,
+    read_settings,
+)
 from bullpen.core.text import url_secrets
 from bullpen.ops.doctor.check import PASSED, Problem, Severity, Verdict, check, skipped
 from bullpen.ops.doctor.home import OTHERS_MASK, make_private, mode_of, open_to_others
@@ -50,12 +54,12 @@ def in_config(installation: Installation) -> Problem | Verdict:
 
 
 def _has_secrets(path: Path) -> bool:
-    named = {each.name for each in fields(Settings) if "secret" in each.metadata}
     found = read_settings(path)
     if not found.readable:
         return True  # it may have some
     url = str(found.values.get(DATABASE_SETTING, ""))
-    return any(found.values.get(each) for each in named) or bool(url_secrets(url))
+    values, _ = check_values(found)
+    return bool(url_secrets(url)) or any(is_secret(name) and values[name] for name in values)
 
 
 @check("secret.in_argv", Severity.CRITICAL)

@@ -1,37 +1,29 @@
-"""The services: a supervisor program file each, and the settings that it requires.
-
-A file may name required settings in a section that the supervisor ignores. Its service starts
-once they are set:
-
-    [bullpen:telegram]
-    needs = telegram_bot_token
+"""The services: a supervisor program file each.
 
 Bullpen's own files are in services/. `bullpen up` writes a file in the home for each channel of
-another package.
+another package and for each account with a name of its own, such as `slack-sage`. The service of an
+account is started when its required settings are set.
 """
 
 from __future__ import annotations
 
-import configparser
 import glob
-import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from bullpen.core.files import replace_file
-from bullpen.core.registry import CHANNELS, setting_value
+from bullpen.core.registry import CHANNELS, ChannelInfo
 from bullpen.core.settings import Settings
 
 _THIS_FILE = Path(__file__).resolve()
-SECTION_PREFIX = "bullpen:"
 
 RENAMED_SERVICES = {"minder": "guard"}
 """Old and new names. A supervisor that was started before an upgrade uses the old one."""
 # Channels start last and stop first, because they accept new messages.
 CHANNEL_PROGRAM = """\
-; Written by `bullpen up` for a channel of an installed package. Changes are overwritten.
+; Written by `bullpen up`. Changes are overwritten.
 [program:{name}]
 command="%(ENV_BULLPEN_BIN)s/bullpen" run channel {name}
 priority=400
@@ -49,15 +41,17 @@ stdout_logfile_backups=3
 
 @dataclass(frozen=True, slots=True)
 class ServiceProgram:
-    """One service: its file, and the settings that it requires."""
+    """One service, and its file."""
 
     name: str
     file: Path
-    needs: tuple[str, ...] = ()
 
     def set_up(self, settings: Settings) -> bool:
-        """Whether all required settings are set."""
-        return all(setting_value(each, settings, os.environ) for each in self.needs)
+        """Whether all required settings are set, if it is the service of an account."""
+        info = CHANNELS.find(self.name)
+        return info is None or (
+            isinstance(info, ChannelInfo) and not info.missing(settings.account(self.name))
+        )
 
 
 def supervisor_config() -> Path:
@@ -72,10 +66,10 @@ def tmux_config() -> Path:
 
 
 def list_programs(settings: Settings) -> list[ServiceProgram]:
-    """Every service that has a file, by name; channels of packages since the last `bullpen up`."""
+    """Every service that has a file, by name; packages and accounts since the last `bullpen up`."""
     own = {file.stem: file for file in _packaged_directory("services").glob("*.conf")}
     files = {file.stem: file for file in _generated_directory(settings).glob("*.conf")} | own
-    return [_read(files[name]) for name in sorted(files)]
+    return [ServiceProgram(name, files[name]) for name in sorted(files)]
 
 
 def programs_set_up(settings: Settings) -> list[ServiceProgram]:
@@ -84,14 +78,12 @@ def programs_set_up(settings: Settings) -> list[ServiceProgram]:
 
 
 def write_channel_programs(settings: Settings) -> None:
-    """Write a program file for each channel of a package; delete files of removed packages."""
+    """Write a program file for each account without one in services/; delete other files."""
     directory = _generated_directory(settings)
     directory.mkdir(mode=0o700, exist_ok=True)
-    wanted = {}
-    for channel in CHANNELS.plugins():
-        if channel.factory:
-            needs = f"\n[{SECTION_PREFIX}{channel.name}]\nneeds = {' '.join(channel.needs)}\n"
-            wanted[channel.name] = CHANNEL_PROGRAM.format(name=channel.name) + needs
+    names = {each.name for each in CHANNELS.plugins() if each.factory}
+    names |= {each for each in settings.accounts.names() if _has_client(each)}
+    wanted = {each: CHANNEL_PROGRAM.format(name=each) for each in names - CHANNELS.built_in.keys()}
     for name, text in wanted.items():
         replace_file(directory / f"{name}.conf", text.encode(), 0o600)
     for file in directory.glob("*.conf"):
@@ -119,10 +111,6 @@ def _generated_directory(settings: Settings) -> Path:
     return settings.run / "services"
 
 
-def _read(file: Path) -> ServiceProgram:
-    parser = configparser.RawConfigParser(inline_comment_prefixes=(";",))
-    parser.read(file, encoding="utf-8")
-    needs = str(parser.get(f"{SECTION_PREFIX}{file.stem}", "needs", fallback=""))
-    channel = CHANNELS.built_in.get(file.stem)
-    more = () if channel is None else channel.needs
-    return ServiceProgram(file.stem, file, (*needs.split(), *more))
+def _has_client(account: str) -> bool:
+    info = CHANNELS.find(account)
+    return isinstance(info, ChannelInfo) and bool(info.factory)
