@@ -28,7 +28,7 @@ _SHELL = {"", "sh", "console"}
 _BEFORE = r"(?:^|[|;&(]\s*|\$\(|(?<!\S)(?:sudo|exec)\s+|(?:[\d*]+\s+){5}|[A-Z_]+=\S*\s+)"
 _COMMAND = re.compile(rf"{_BEFORE}(?:\$\s+)?(?:\S*/bin/)?bullpen(?=\s|$)")
 _ROUTE = re.compile(
-    r"(?:\b(GET|POST|PUT|PATCH|DELETE) )?(?:https?://[\w.:$-]+)?(/api/[^\s`\"')|,;]*)"
+    r"(?:\b(GET|POST|PUT|PATCH|DELETE) )?(?:https?://[\w.:$-]+)?(?<!\.com)(/api/[^\s`\"')|,;]*)"
 )
 _HOLE = re.compile(r"<\w+>|\{\w+\}|…|\$\w+")
 _NAMED = re.compile(
