@@ -109,3 +109,25 @@ def test_a_channel_is_left_out_until_its_settings_are_there(home: Bullpen) -> No
     assert done.returncode != 0
     assert "needs the setting nothing.token" in done.stderr
     assert "BULLPEN_NOTHING_TOKEN" in done.stderr
+
+
+def test_an_account_that_is_set_up_while_bullpen_runs_is_started_without_a_restart(
+    home: Bullpen,
+) -> None:
+    run(home, "up")
+    before = {name: each["pid"] for name, each in services(home).items()}
+    assert not any(each.startswith("nothing") for each in before)
+    home.ok("config", "set", "api_processes", "1")  # creates the file
+    with (home.home / "settings.toml").open("a") as file:
+        file.write('[nothing]\ntoken = "a secret"\n[nothing-office]\ntoken = "another"\n')
+    run(home, "up")
+    now = services(home)
+    assert {name: now[name]["pid"] for name in before} == before
+    assert {now[each]["state"] for each in ("nothing", "nothing-office")} == {"RUNNING"}
+    with (home.home / "settings.toml").open("a") as file:
+        file.write('[nothing-lab]\ntoken = "a third"\n')
+    assert "nothing-lab" in run(home, "restart", "nothing-lab").out
+    assert services(home)["nothing-lab"]["state"] == "RUNNING"
+    run(home, "restart")
+    assert {"nothing", "nothing-office", "nothing-lab"} <= services(home).keys()
+    assert "a secret" not in (home.home / "logs" / "nothing.log").read_text()

@@ -19,6 +19,7 @@ from bullpen.cli.up import (
 )
 from bullpen.core.errors import NoSupervisor, ServiceFailed
 from bullpen.core.settings import Settings
+from bullpen.ops.services.add import add_new_services, require_set_up
 from bullpen.ops.services.launch import STOP_MARGIN_SECONDS, recovery_file, start_lock
 from bullpen.ops.services.recovery import end_orphaned_services
 from bullpen.ops.services.search_path import record_change
@@ -94,10 +95,15 @@ def restart_services(settings: Settings, names: Sequence[str]) -> list[str]:
     supervisor = Supervisor(settings)
     if not supervisor.alive():
         raise NoSupervisor("Bullpen is not running")
+    for name in names:
+        require_set_up(settings, name)
     failed = set()
     with start_lock(settings):
         print_notes(record_change(settings, os.environ))
+        added = add_new_services(settings, supervisor)
         for name in names:
+            if name in added:
+                continue
             try:
                 seconds = settings.grace_seconds + STOP_MARGIN_SECONDS
                 supervisor.restart(name, seconds, START_SECONDS)

@@ -13,9 +13,10 @@ from click.shell_completion import CompletionItem
 from bullpen.cli.errors import UsageError
 from bullpen.core.clock import parse_duration
 from bullpen.core.errors import BadSchedule, BullpenError
+from bullpen.core.registry import CHANNELS
 from bullpen.core.settings.parse import load_lenient
 from bullpen.core.text import describe_unknown
-from bullpen.ops.services.programs import RENAMED_SERVICES, list_programs
+from bullpen.ops.services.programs import RENAMED_SERVICES, programs_set_up
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -129,7 +130,7 @@ class ServiceName(click.ParamType[str]):
         """Return the name if the service exists."""
         known = _service_names()
         value = RENAMED_SERVICES.get(value, value)
-        if value not in known:
+        if value not in known and value not in CHANNELS.built_in:
             raise UsageError(
                 describe_unknown("service", value, known), f"Services: {', '.join(known)}.", ctx
             )
@@ -146,8 +147,10 @@ class ServiceName(click.ParamType[str]):
 
 
 def _service_names() -> list[str]:
+    """The services of this home; not the channels that are not set up."""
     settings, _ = load_lenient(os.environ)
-    return [each.name for each in list_programs(settings)]
+    # An account that was just set up gets its file when its service is started.
+    return sorted({*(each.name for each in programs_set_up(settings)), *settings.accounts.names()})
 
 
 SERVICES = ServiceName()

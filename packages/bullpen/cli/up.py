@@ -35,6 +35,7 @@ from bullpen.core.store import open
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import has_valid_database_url, open_store
 from bullpen.core.store.sqlite import SqliteStore
+from bullpen.ops.services.add import add_new_services
 from bullpen.ops.services.launch import launch, lock_holders, start_lock
 from bullpen.ops.services.programs import (
     list_programs,
@@ -231,6 +232,7 @@ def start_services(settings: Settings, *, stays: bool = True) -> tuple[bool, lis
         if again:
             prepare(settings, _print_note)
             print_notes(record_change(settings, os.environ))
+            add_new_services(settings, supervisor)
             start_stopped(settings, supervisor)
         else:
             start_supervisor(settings, stays=stays)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Callable
 from enum import StrEnum
@@ -21,6 +22,9 @@ from bullpen.core.errors import (
     ServiceFailed,
     UnknownService,
 )
+from bullpen.core.settings.parse import load_lenient
+from bullpen.ops.services.add import add_new_services
+from bullpen.ops.services.launch import start_lock
 from bullpen.ops.services.supervisor import CORE_SERVICES, DOWN_STATES, Service, Supervisor
 
 log = logging.getLogger(__name__)
@@ -118,7 +122,7 @@ def services() -> ServiceList:
 def apply() -> Annotated[Response, Applied]:
     """Start every service that is not running."""
     require_reach(None)
-    started: list[str] = []
+    started = _add_new_services()
     errors: list[str] = []
     for each in api().supervisor.services():
         if each["state"] in DOWN_STATES:
@@ -204,8 +208,17 @@ def restart_service(supervisor: Supervisor, name: str, seconds: float) -> Servic
     return supervisor.service(name)
 
 
+def _add_new_services() -> list[str]:
+    """Start channels that were set up since the supervisor started; returns their names."""
+    settings, _ = load_lenient(os.environ)
+    with start_lock(settings, WAIT_SECONDS):
+        return add_new_services(settings, api().supervisor)
+
+
 def _act(name: str, action: Action) -> Service:
     supervisor = api().supervisor
+    if action is not Action.STOP and name in _add_new_services():
+        return supervisor.start(name, WAIT_SECONDS)
     match action:
         case Action.START:
             return supervisor.start(name, WAIT_SECONDS)

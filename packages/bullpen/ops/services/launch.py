@@ -28,6 +28,7 @@ from bullpen.ops.services import (
 from bullpen.ops.services.programs import (
     RENAMED_SERVICES,
     ServiceProgram,
+    clear_added,
     include_paths,
     make_directories,
     supervisor_config,
@@ -55,10 +56,11 @@ def launch(
         recovery_file(settings).touch()
     else:
         recovery_file(settings).unlink(missing_ok=True)
+    files = f"{include_paths(services)} {clear_added(settings)}"
     with (settings.logs / "supervisord.out").open("ab") as out:
         return subprocess.Popen(
             supervisor_command(supervisor_config()),
-            env=supervisor_environment(settings, os.environ, include_paths(services)),
+            env=supervisor_environment(settings, os.environ, files),
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=out,

@@ -96,6 +96,27 @@ def include_paths(services: Iterable[ServiceProgram]) -> str:
     return " ".join(re.sub(r"\s", "?", glob.escape(str(each.file))) for each in services)
 
 
+def clear_added(settings: Settings) -> str:
+    """Delete the files of services that were added while Bullpen ran; returns their pattern.
+
+    The supervisor includes this pattern, so that a service can be added without a restart.
+    """
+    directory = _added_directory(settings)
+    directory.mkdir(mode=0o700, exist_ok=True)
+    for file in directory.glob("*.conf"):
+        file.unlink()
+    # supervisord warns of a pattern without a file.
+    replace_file(directory / "none.conf", b"; Services that are added while Bullpen runs.\n", 0o600)
+    return re.sub(r"\s", "?", f"{glob.escape(str(directory))}/*.conf")
+
+
+def add_program(settings: Settings, program: ServiceProgram) -> None:
+    """Let the running supervisor find the file of a service when it reads its files again."""
+    file = _added_directory(settings) / f"{program.name}.conf"
+    file.parent.mkdir(mode=0o700, exist_ok=True)
+    replace_file(file, program.file.read_bytes(), 0o600)
+
+
 def make_directories(settings: Settings) -> None:
     """Create the missing directories, with access for the owner only."""
     for each in (settings.home, settings.logs, settings.run):
@@ -109,6 +130,10 @@ def _packaged_directory(name: str) -> Path:
 
 def _generated_directory(settings: Settings) -> Path:
     return settings.run / "services"
+
+
+def _added_directory(settings: Settings) -> Path:
+    return settings.run / "added"
 
 
 def _has_client(account: str) -> bool:

@@ -40,7 +40,7 @@ ANSWER_SECONDS = 10.0
 FAILURES = (OSError, http.client.HTTPException, xmlrpc.client.Error, ExpatError)
 """The exceptions of the XML-RPC client if no supervisor answers."""
 
-SHUTDOWN_STATE, BAD_NAME, ALREADY_STARTED, NOT_RUNNING = 6, 10, 60, 70
+SHUTDOWN_STATE, BAD_NAME, ALREADY_STARTED, NOT_RUNNING, ALREADY_ADDED = 6, 10, 60, 70, 90
 """Fault codes of supervisord."""
 
 
@@ -108,6 +108,15 @@ class Supervisor:
         """Start a service without waiting for it."""
         with self._calling(ALREADY_STARTED) as server:
             server.supervisor.startProcess(self._program(name), False)
+
+    def add(self, names: Sequence[str]) -> None:
+        """Add services whose files were written since the start; each of them starts."""
+        with self._calling() as server:
+            server.supervisor.reloadConfig()
+        for name in names:
+            # A supervisor that was started before an upgrade may not look for files of others.
+            with self._calling(ALREADY_ADDED, BAD_NAME) as server:
+                server.supervisor.addProcessGroup(name)
 
     def stop(self, name: str, seconds: float) -> Service:
         """Stop a service and wait for its end, at most this time."""
@@ -186,12 +195,13 @@ class Supervisor:
             with self._server() as server:
                 yield server
         except xmlrpc.client.Fault as fault:
+            if fault.faultCode in expected:
+                return
             if fault.faultCode == SHUTDOWN_STATE:
                 raise Overloaded("the supervisor is starting or stopping its services") from None
             if fault.faultCode == BAD_NAME:
                 raise UnknownService(f"unknown service: {fault.faultString}") from None
-            if fault.faultCode not in expected:
-                raise ServiceFailed(f"the supervisor refused: {fault.faultString}") from None
+            raise ServiceFailed(f"the supervisor refused: {fault.faultString}") from None
         except (TimeoutError, BlockingIOError):
             raise Overloaded(
                 f"the supervisor did not answer within {ANSWER_SECONDS:.0f} seconds",
