@@ -10,16 +10,16 @@ from bullpen.ops.services.programs import (
     programs_set_up,
     write_channel_programs,
 )
-from bullpen.ops.services.supervisor import Supervisor
+from bullpen.ops.services.supervisor import CORE_SERVICES, Supervisor
 
 
 def add_new_services(settings: Settings, supervisor: Supervisor) -> list[str]:
-    """Start each service that is set up and that the supervisor does not have; returns the names.
+    """Start each channel that is set up and that the supervisor does not have; returns the names.
 
     The caller holds the start lock.
     """
     write_channel_programs(settings)
-    known = {each["name"] for each in supervisor.services()}
+    known = CORE_SERVICES.union(each["name"] for each in supervisor.services())
     new = [each for each in programs_set_up(settings) if each.name not in known]
     for each in new:
         add_program(settings, each)
