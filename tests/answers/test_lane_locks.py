@@ -74,7 +74,9 @@ def test_a_message_locks_each_lane_once_in_the_order_of_names(
     lanes: list[str],
     receipt: str | None,
 ) -> None:
-    new = NewMessage(agent="coder", message=text, channel="slack", event_id=receipt)
+    new = NewMessage(
+        agent="coder", message=text, channel="slack", event_ids=(receipt,) if receipt else ()
+    )
     with store.write() as tx:
         locked = record_locks(tx, monkeypatch)
         submit(tx, new)
@@ -82,7 +84,7 @@ def test_a_message_locks_each_lane_once_in_the_order_of_names(
 
 
 def test_a_redelivery_locks_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    new = NewMessage(agent="coder", message="@coder one", channel="slack", event_id="Ev1")
+    new = NewMessage(agent="coder", message="@coder one", channel="slack", event_ids=("Ev1",))
     with store.write() as tx:
         submit(tx, new)
     with store.write() as tx:

@@ -13,6 +13,7 @@ import pytest
 from bullpen.core.clock import DAY, HOUR, MINUTE, SECOND
 from bullpen.core.message import Answer, Outcome, Usage
 from bullpen.core.outbox.delivery import ack, begin_part, end_part, lease_responses
+from bullpen.core.outbox.parts import PartReceipt
 from bullpen.core.queue.claim import claim
 from bullpen.core.queue.finish import finish
 from bullpen.core.schedules.fire import fire_due_schedules
@@ -55,7 +56,7 @@ def answer(office: Bullpen, cost: float) -> None:
             (delivery,) = lease_responses(tx, "telegram", "sender", 1)
             token = str(delivery.claim_token)
             begin_part(tx, token)
-            end_part(tx, token, "platform-7")
+            end_part(tx, token, PartReceipt("platform-7"))
             ack(tx, token)
 
 

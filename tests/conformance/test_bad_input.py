@@ -46,7 +46,7 @@ TEXTS: dict[str, Callable[[str], Mapping[str, object]]] = {
     **{
         name: _only(name)
         for name in (
-            *("agent", "message", "channel", "sender", "sender_id", "message_id", "event_id"),
+            *("agent", "message", "channel", "sender", "sender_id", "message_id"),
             *(
                 "from_agent",
                 "conversation_id",
@@ -59,6 +59,7 @@ TEXTS: dict[str, Callable[[str], Mapping[str, object]]] = {
         )
     },
     "files": lambda text: {"files": (text,)},
+    "event_ids": lambda text: {"event_ids": ("Ev1", text)},
     "reply_to": lambda text: {"reply_to": ReplyTo(chat=text)},
 }
 

@@ -70,7 +70,7 @@ def test_one_event_delivered_twice_at_the_same_time_is_one_message(
 ) -> None:
     _postgres_only(store)
     lane(store)
-    new = NewMessage(agent=AGENT, message="hi", channel="slack", event_id="Ev1")
+    new = NewMessage(agent=AGENT, message="hi", channel="slack", event_ids=("Ev1",))
     with store.write() as tx:
         first = enqueue(tx, new)
         tx.fetch("SELECT 1")  # so that the server has done it

@@ -169,8 +169,8 @@ def test_a_message_that_its_lane_drops_stays_in_the_history(store: Store) -> Non
 
 def test_a_message_that_is_refused_or_delivered_again_is_not_in_the_history(store: Store) -> None:
     lane(store, policy=LanePolicy(max_depth=1))
-    send(store, "one", channel="slack", event_id="e1")
-    send(store, "one", channel="slack", event_id="e1")
+    send(store, "one", channel="slack", event_ids=("e1",))
+    send(store, "one", channel="slack", event_ids=("e1",))
     with pytest.raises(LaneFull):
         send(store, "two")
     assert [content for *_, content in _said(store)] == ["one"]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bullpen.core.message import Accepted, NewMessage
-from bullpen.core.models import MESSAGES, RECEIPTS
+from bullpen.core.models import MESSAGES, MESSAGES_ARCHIVE, RECEIPTS
 from bullpen.core.queue.enqueue import enqueue, enqueue_many
 from bullpen.core.queue.lanes import LanePolicy, drain_lane
 from bullpen.core.store.base import Store
 from tests.conformance.verbs import AGENT, do, done, dump, lane, rows, send, take, to_archive
 from tests.stores import START, FakeClock
 
-EVENT = NewMessage(agent=AGENT, message="hi", channel="slack", event_id="Ev1")
+EVENT = NewMessage(agent=AGENT, message="hi", channel="slack", event_ids=("Ev1",))
 
 
 def _enqueue(store: Store, new: NewMessage) -> Accepted:
@@ -69,7 +69,9 @@ def test_a_redelivery_in_one_list_is_known_even_for_an_agent_that_does_not_exist
 def test_the_same_event_id_of_another_channel_is_another_message(store: Store) -> None:
     lane(store)
     first = _enqueue(store, EVENT)
-    other = _enqueue(store, NewMessage(agent=AGENT, message="hi", channel="sms", event_id="Ev1"))
+    other = _enqueue(
+        store, NewMessage(agent=AGENT, message="hi", channel="sms", event_ids=("Ev1",))
+    )
     assert other.fresh
     assert other.message_id != first.message_id
 
@@ -77,7 +79,7 @@ def test_the_same_event_id_of_another_channel_is_another_message(store: Store) -
 def test_a_known_event_among_many_keeps_its_place_in_the_answer(store: Store) -> None:
     lane(store)
     first = _enqueue(store, EVENT)
-    fresh = NewMessage(agent=AGENT, message="new", channel="slack", event_id="Ev2")
+    fresh = NewMessage(agent=AGENT, message="new", channel="slack", event_ids=("Ev2",))
     plain = NewMessage(agent=AGENT, message="plain")
     with store.write() as tx:
         accepted = enqueue_many(tx, [fresh, EVENT, plain])
@@ -109,3 +111,46 @@ def test_messages_without_receipts_are_never_taken_for_each_other(store: Store) 
     lane(store)
     assert send(store) != send(store)
     assert rows(store, RECEIPTS) == []
+
+
+TWO_IDS = replace(EVENT, event_ids=("C1:17.5", "client-1"))
+
+
+def test_a_message_with_one_of_several_ids_stored_before_is_a_redelivery(store: Store) -> None:
+    """Slack gives one gesture two time stamps, but one client id."""
+    lane(store)
+    first = _enqueue(store, TWO_IDS)
+    for ids in (("C1:17.5",), ("client-1",), ("C1:38.1", "client-1")):
+        again = _enqueue(store, replace(TWO_IDS, event_ids=ids))
+        assert again == Accepted(first.message_id, fresh=False)
+    assert len(rows(store, MESSAGES)) == 1
+    assert {row["event_id"] for row in rows(store, RECEIPTS)} == {"C1:17.5", "client-1", "C1:38.1"}
+
+
+def test_an_id_that_only_a_redelivery_had_is_known_afterwards(store: Store) -> None:
+    lane(store)
+    first = _enqueue(store, EVENT)
+    _enqueue(store, replace(EVENT, event_ids=("Ev1", "client-1")))
+    again = _enqueue(store, replace(EVENT, event_ids=("client-1",)))
+    assert again == Accepted(first.message_id, fresh=False)
+
+
+def test_messages_of_one_call_that_share_an_id_are_one_message(store: Store) -> None:
+    lane(store)
+    ids = [("a", "b"), ("b", "c"), ("c",), ("d", "d")]
+    with store.write() as tx:
+        accepted = enqueue_many(tx, [replace(EVENT, event_ids=each) for each in ids])
+    assert [each.fresh for each in accepted] == [True, False, False, True]
+    assert len({each.message_id for each in accepted[:3]}) == 1
+    assert [row["event_id"] for row in rows(store, RECEIPTS)] == ["a", "b", "c", "d"]
+
+
+def test_the_time_of_writing_is_kept_through_the_archive(store: Store) -> None:
+    lane(store)
+    first = _enqueue(store, replace(EVENT, written_at=START - 1000))
+    claimed = take(store)
+    assert claimed.primary.written_at == START - 1000
+    done(store, claimed.token)
+    to_archive(store, first.message_id)
+    (kept,) = rows(store, MESSAGES_ARCHIVE)
+    assert kept["written_at"] == START - 1000

@@ -9,6 +9,7 @@ from bullpen.core.answers.complete import fail
 from bullpen.core.answers.leases import expire_leases
 from bullpen.core.message import Answer, ErrorKind, Failure, Outcome, RoomPost
 from bullpen.core.outbox.delivery import ack, begin_part, end_part, lease_responses
+from bullpen.core.outbox.parts import PartReceipt
 from bullpen.core.queue.claim import claim, extend
 from bullpen.core.queue.conversations import cancel_conversation
 from bullpen.core.queue.enqueue import enqueue_many
@@ -154,7 +155,7 @@ CUTS: dict[str, Cut] = {
     "retry": Cut(_dead, retry),
     "lease": Cut(_answered, lambda tx, _: lease_responses(tx, CHANNEL, "cut")),
     "begin_part": Cut(_leased, begin_part),
-    "end_part": Cut(_begun, lambda tx, token: end_part(tx, token, "receipt")),
+    "end_part": Cut(_begun, lambda tx, token: end_part(tx, token, PartReceipt("receipt"))),
     "ack": Cut(_leased, ack),
 }
 

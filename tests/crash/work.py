@@ -27,6 +27,7 @@ from bullpen.core.message import (
     Usage,
 )
 from bullpen.core.outbox.delivery import Delivery, ack, begin_part, end_part, lease_responses
+from bullpen.core.outbox.parts import PartReceipt
 from bullpen.core.queue.claim import claim
 from bullpen.core.queue.finish import finish
 from bullpen.core.queue.lanes import Batching, LanePolicy
@@ -219,7 +220,7 @@ def send(store: Store, platform: Platform, delivery: Delivery, watch: Watcher = 
         receipt = platform.take(delivery.id, part)
         watch(Step.SENT, part)
         with store.write() as tx:
-            end_part(tx, token, receipt)
+            end_part(tx, token, PartReceipt(receipt))
             watch(Step.BEFORE_END_COMMIT, part, tx)
         watch(Step.ENDED, part)
     with store.write() as tx:

@@ -173,9 +173,9 @@ def test_a_lane_that_takes_nothing_stops_the_whole_message(store: Store, text: s
 
 @pytest.mark.parametrize("text", ["@coder one", FAN_OUT, "[#dev: hi]", "[#dev: hi][@coder: two]"])
 def test_a_redelivery_is_recognised_whatever_the_message_came_to(store: Store, text: str) -> None:
-    first = written(store, text, event_id="Ev1")
+    first = written(store, text, event_ids=("Ev1",))
     before = dump(store)
-    again = written(store, text, event_id="Ev1")
+    again = written(store, text, event_ids=("Ev1",))
     assert again == tuple(Accepted(each.message_id, fresh=False) for each in first)
     assert dump(store) == before
     (receipt,) = rows(store, RECEIPTS)
@@ -184,18 +184,18 @@ def test_a_redelivery_is_recognised_whatever_the_message_came_to(store: Store, t
         "Ev1",
         first[0].message_id,
     )
-    assert written(store, text, event_id="Ev1", channel="telegram")[0].fresh
+    assert written(store, text, event_ids=("Ev1",), channel="telegram")[0].fresh
 
 
 def test_a_redelivery_is_recognised_after_its_agent_is_gone(store: Store) -> None:
-    first = write(store, "@coder hello", event_id="Ev1")
+    first = write(store, "@coder hello", event_ids=("Ev1",))
     with store.write() as tx:
         remove_agent(tx, "coder", force=True)
-    assert written(store, "@coder hello", event_id="Ev1") == (Accepted(first, fresh=False),)
+    assert written(store, "@coder hello", event_ids=("Ev1",)) == (Accepted(first, fresh=False),)
 
 
 def test_a_redelivery_at_the_same_time_waits_and_is_recognised(store: Store) -> None:
-    new = replace(NEW, message="[#dev: one] [@coder: two]", event_id="Ev1")
+    new = replace(NEW, message="[#dev: one] [@coder: two]", event_ids=("Ev1",))
 
     def again() -> None:
         with store.write() as tx:
@@ -248,7 +248,7 @@ def test_a_made_up_id_that_exists_is_made_anew(store: Store) -> None:
 
 
 def test_a_repeat_is_answered_with_all_that_the_first_came_to(store: Store) -> None:
-    new = replace(NEW, message=f"{FAN_OUT}", event_id="e1")
+    new = replace(NEW, message=f"{FAN_OUT}", event_ids=("e1",))
     with store.write() as tx:
         first = submit(tx, new)
     answer(store, "coder", "[@reviewer: look]")

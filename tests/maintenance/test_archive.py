@@ -130,13 +130,13 @@ def test_an_archived_id_stays_a_duplicate_and_tells_how_it_ended(
 
 def test_a_redelivery_of_an_archived_message_is_recognised(store: Store, clock: FakeClock) -> None:
     lane(store)
-    send(store, message_id="slack_1", channel="slack", event_id="Ev1")
+    send(store, message_id="slack_1", channel="slack", event_ids=("Ev1",))
     done(store, take(store).token)
     clock.advance(DAY)
     run_retention(store, "archive")
     with store.write() as tx:
         again = enqueue(
-            tx, NewMessage(agent="coder", message="hello", channel="slack", event_id="Ev1")
+            tx, NewMessage(agent="coder", message="hello", channel="slack", event_ids=("Ev1",))
         )
     assert (again.message_id, again.fresh) == ("slack_1", False)
     assert rows(store, MESSAGES) == []

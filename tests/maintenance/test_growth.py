@@ -69,7 +69,7 @@ def store(
 def cycle(store: Store) -> dict[Table, list[dict[str, object]]]:
     """What one message leaves behind that was answered and delivered."""
     hire(store)
-    send(store, "x" * 200, channel="slack", sender="Ann", sender_id="U1", event_id="Ev1")
+    send(store, "x" * 200, channel="slack", sender="Ann", sender_id="U1", event_ids=("Ev1",))
     done(store, take(store).token)
     do(store, ack_response, rows(store, RESPONSES)[0]["id"])
     found = {table: rows(store, table) for table in TABLES}

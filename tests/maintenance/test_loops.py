@@ -149,11 +149,11 @@ def test_receipts_are_kept_for_their_days_and_at_least_for_seven(
     settings = replace(stores.settings(kind), receipt_days=days)
     with stores.opened(settings, clock) as store:
         lane(store)
-        send(store, channel="slack", event_id="Ev1")
+        send(store, channel="slack", event_ids=("Ev1",))
         clock.advance(kept * DAY - 1)
         assert run_retention(store, "receipts") == "0 receipts deleted"
         clock.advance(1)
-        send(store, channel="slack", event_id="Ev2")
+        send(store, channel="slack", event_ids=("Ev2",))
         assert run_retention(store, "receipts") == "1 receipt deleted"
         assert [row["event_id"] for row in rows(store, RECEIPTS)] == ["Ev2"]
 

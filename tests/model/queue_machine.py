@@ -105,14 +105,14 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(new=ask.people(), agent=ask.agents, count=st.integers(3, 11))
     def enqueue_a_crowd(self, new: NewMessage, agent: str, count: int) -> None:
-        plain = replace(new, agent=agent, message_id=None, event_id=None, delay=0, deadline=None)
+        plain = replace(new, agent=agent, message_id=None, event_ids=(), delay=0, deadline=None)
         self._enqueue([plain] * count)
 
     @precondition(lambda self: not self.long)
     @rule(new=ask.people(), agent=ask.agents, between=st.integers(252, 257))
     def enqueue_more_than_a_claim_sees(self, new: NewMessage, agent: str, between: int) -> None:
         self.long = True
-        plain = replace(new, agent=agent, message_id=None, event_id=None, delay=0, deadline=None)
+        plain = replace(new, agent=agent, message_id=None, event_ids=(), delay=0, deadline=None)
         other = replace(plain, sender_id="u3", reply_to=None)
         self._enqueue([plain, *[other] * between, plain])
 

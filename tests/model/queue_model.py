@@ -42,6 +42,15 @@ WINDOW = 256
 """How far a claim looks for what it may answer along."""
 
 
+def _number(keys: Sequence[tuple[str, str]], receipts: dict[tuple[str, str], int]) -> int | None:
+    """The message of the first key that is known, which the other keys mean from now on."""
+    number = next((receipts[each] for each in keys if each in receipts), None)
+    if number is not None:
+        for each in keys:
+            receipts.setdefault(each, number)
+    return number
+
+
 class QueueModel(Book):
     """Every verb of the queue."""
 
@@ -49,23 +58,29 @@ class QueueModel(Book):
 
     def enqueue(self, news: Sequence[NewMessage]) -> list[tuple[int, bool]]:
         """Numbers, and whether each is new; a redelivery gets the number of the first."""
-        fresh, keys = [], []
-        for new in news:
-            key = None if new.event_id is None else (new.channel, new.event_id)
-            keys.append(key)
-            if key is None or (key not in self.receipts and key not in keys[:-1]):
+        keys = [[(new.channel, each) for each in new.event_ids] for new in news]
+        receipts = dict(self.receipts)
+        known = [_number(mine, receipts) for mine in keys]
+        seen: set[tuple[str, str]] = set()
+        fresh = []
+        for new, mine, number in zip(news, keys, known, strict=True):
+            if number is None and seen.isdisjoint(mine):
                 fresh.append(new)
+            if number is None:
+                seen.update(mine)
         for new in fresh:
             self._check(new)
         self._open(fresh)
-        waiting, answers = iter(fresh), []
-        for key in keys:
-            known = key is not None and key in self.receipts
-            number = self.receipts[key] if key is not None and known else self._add(next(waiting))
-            if key is not None:
-                self.receipts[key] = number
-            answers.append((number, not known))
-        return answers
+        waiting, added, answers = iter(fresh), dict[tuple[str, str], int](), []
+        for mine, number in zip(keys, known, strict=True):
+            first = _number(mine, added) if number is None else number
+            answers.append(
+                (self._add(next(waiting)) if first is None else first, first is not None)
+            )
+            if number is None:
+                added.update((key, answers[-1][0]) for key in mine if key not in added)
+        self.receipts = receipts | added
+        return [(number, not again) for number, again in answers]
 
     def _check(self, new: NewMessage) -> None:
         if new.delay < 0:

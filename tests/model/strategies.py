@@ -32,6 +32,9 @@ some_agents = st.sampled_from((*AGENTS * 12, STRANGER))
 _delays = st.sampled_from((0,) * 24 + (1, *(SECOND, MINUTE) * 3, -1))
 _deadlines = st.sampled_from((None,) * 20 + (1, *(5 * SECOND, 2 * HOUR) * 3, -1))
 _client_ids = st.sampled_from((None,) * 20 + ("mine_1", "mine_2", "mine_3"))
+_event_ids = st.sampled_from(
+    ((),) * 14 + (*(("evt_1",), ("evt_2",)), ("evt_1", "evt_2"), ("evt_3", "evt_1"))
+)
 _priorities = st.sampled_from(Priority)
 _addresses = st.sampled_from(
     (None, None, ReplyTo("c1"), ReplyTo("c1", "t1", "m1"), ReplyTo("c1", "t1", "m2"))
@@ -48,7 +51,7 @@ def people(draw: st.DrawFn) -> NewMessage:
         sender="Kim",
         sender_id=draw(st.sampled_from(("u1", "u1", "u2"))),
         message_id=draw(_client_ids),
-        event_id=draw(st.sampled_from((None,) * 7 + ("evt_1", "evt_2"))),
+        event_ids=draw(_event_ids),
         reply_to=draw(_addresses),
         conversation_id=draw(st.sampled_from((None,) * 9 + ("talk",))),
         priority=draw(_priorities),

@@ -52,6 +52,7 @@ def asked(name: str, channel: str = "slack", text: str = "what?") -> Message:
         deadline=None,
         payload=None,
         schema=None,
+        written_at=None,
         created_at=0,
     )
 
@@ -129,7 +130,7 @@ def status(store: Store, response: int) -> str:
 
 def ends(store: Store) -> list[str]:
     """The events of responses that ended or were sent again, in order."""
-    told = set(END_EVENTS.values())
+    told = {*END_EVENTS.values(), "response_unconfirmed", "response_settled"}
     return [str(row["type"]) for row in rows(store, EVENTS) if row["type"] in told]
 
 

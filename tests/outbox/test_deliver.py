@@ -18,6 +18,7 @@ from bullpen.core.outbox.delivery import (
     mark_unknown,
     reschedule,
 )
+from bullpen.core.outbox.parts import PartReceipt
 from bullpen.core.store.base import Store
 from bullpen.core.store.transaction import Transaction
 from tests.outbox.outgoing import (
@@ -35,7 +36,7 @@ from tests.stores import FakeClock
 
 VERBS: dict[str, Callable[[Transaction, str], object]] = {
     "begin_part": begin_part,
-    "end_part": lambda tx, token: end_part(tx, token, "ts-9"),
+    "end_part": lambda tx, token: end_part(tx, token, PartReceipt("ts-9")),
     "ack": ack,
     "reschedule": lambda tx, token: reschedule(tx, token, "busy"),
     "undeliverable": lambda tx, token: mark_undeliverable(tx, token, "no such chat"),
@@ -48,10 +49,10 @@ def test_receipts_are_kept_in_the_order_of_the_parts(store: Store) -> None:
     _, token = lease_one(store)
     for number in range(12):
         do(store, begin_part, token)
-        do(store, end_part, token, f'ts-{number} "é"')
+        do(store, end_part, token, PartReceipt(f'ts-{number} "é"'))
         assert row_of(store, response)["parts_sent"] == number + 1
     kept = json.loads(str(row_of(store, response)["part_receipts"]))
-    assert kept == [f'ts-{number} "é"' for number in range(12)]
+    assert kept == [{"id": f'ts-{number} "é"'} for number in range(12)]
 
 
 def test_a_part_that_began_is_marked_as_on_its_way_until_it_ended(store: Store) -> None:
@@ -61,7 +62,7 @@ def test_a_part_that_began_is_marked_as_on_its_way_until_it_ended(store: Store) 
     with store.write() as tx:
         assert begin_part(tx, token).parts_sent == 0
     assert row_of(store, response)["sending"]
-    do(store, end_part, token, "ts-1")
+    do(store, end_part, token, PartReceipt("ts-1"))
     assert not row_of(store, response)["sending"]
     with store.write() as tx:
         assert begin_part(tx, token).parts_sent == 1
@@ -76,7 +77,7 @@ def test_each_part_renews_the_lease(store: Store, clock: FakeClock) -> None:
         do(store, begin_part, token)
         assert row_of(store, response)["lease_expires_at"] == clock.now() + lease_of
         clock.advance(lease_of - 1)
-        do(store, end_part, token, "ts")
+        do(store, end_part, token, PartReceipt("ts"))
         assert row_of(store, response)["lease_expires_at"] == clock.now() + lease_of
         assert lease(store, "client-2") == []
     do(store, ack, token)
@@ -143,9 +144,9 @@ def test_a_receipt_that_cannot_be_stored_is_refused_and_the_lease_is_kept(store:
     _, token = lease_one(store)
     do(store, begin_part, token)
     with nothing_changes(store, BadText):
-        do(store, end_part, token, "a\0b")
-    do(store, end_part, token, "ab")
-    assert row_of(store, response)["part_receipts"] == '["ab"]'
+        do(store, end_part, token, PartReceipt("a\0b"))
+    do(store, end_part, token, PartReceipt("ab"))
+    assert row_of(store, response)["part_receipts"] == '[{"id": "ab"}]'
 
 
 def test_an_unresolvable_recipient_is_dead_at_once_with_the_reason_and_never_acked(
@@ -174,6 +175,6 @@ def test_a_timeout_after_the_send_is_unknown_with_the_reason_and_never_sent_by_i
     row = row_of(store, response)
     assert (row["status"], row["last_error"]) == ("unknown", "read timed out")
     assert not row["sending"]
-    assert ends(store) == ["response_unknown"]
+    assert ends(store) == ["response_unconfirmed"]
     clock.advance(60 * MINUTE)
     assert lease(store) == []

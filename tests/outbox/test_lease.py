@@ -10,6 +10,7 @@ from bullpen.core.clock import MINUTE, SECOND
 from bullpen.core.message import Answer
 from bullpen.core.models import RESPONSES
 from bullpen.core.outbox.delivery import ack, begin_part, end_part, lease_responses
+from bullpen.core.outbox.parts import PartReceipt
 from bullpen.core.outbox.write import add_response
 from bullpen.core.states import ResponseState
 from bullpen.core.store.base import Store
@@ -127,16 +128,16 @@ def test_a_response_abandoned_between_parts_is_leased_again_and_only_the_rest_is
     _, token = lease_one(store)
     for receipt in ("ts-1", "ts-2"):
         do(store, begin_part, token)
-        do(store, end_part, token, receipt)
+        do(store, end_part, token, PartReceipt(receipt))
     clock.advance(MINUTE)
     again, second = lease_one(store, "client-2")
     assert again.parts_sent == 2
     do(store, begin_part, second)
-    do(store, end_part, second, "ts-3")
+    do(store, end_part, second, PartReceipt("ts-3"))
     do(store, ack, second)
     row = row_of(store, response)
     assert (row["status"], row["parts_sent"]) == ("acked", 3)
-    assert row["part_receipts"] == '["ts-1", "ts-2", "ts-3"]'
+    assert row["part_receipts"] == '[{"id": "ts-1"}, {"id": "ts-2"}, {"id": "ts-3"}]'
     assert ends(store) == ["response_delivered"]
 
 
@@ -149,7 +150,7 @@ def test_a_response_abandoned_while_a_part_was_sent_is_unknown_and_never_sent_by
     clock.advance(MINUTE)
     assert lease(store, "client-2") == []
     assert status(store, response) == "unknown"
-    assert ends(store) == ["response_unknown"]
+    assert ends(store) == ["response_unconfirmed"]
     for _ in range(3):
         clock.advance(60 * MINUTE)
         assert lease(store, "client-2") == []

@@ -13,6 +13,7 @@ from bullpen.core.message import Answer, Outcome, ReplyTo, Usage
 from bullpen.core.models import MESSAGES, SCHEDULES
 from bullpen.core.outbox.addresses import parse_address
 from bullpen.core.outbox.delivery import ack, begin_part, end_part, lease_responses
+from bullpen.core.outbox.parts import PartReceipt
 from bullpen.core.queue.lanes import LanePolicy, Overflow, archive_lane
 from bullpen.core.roster.teams import change_team
 from bullpen.core.schedules.fire import fire_due_schedules
@@ -90,7 +91,7 @@ def test_the_answer_goes_to_its_place_and_the_history_has_the_receipt(
     assert [(each.status, each.receipts) for each in run.deliveries] == [("pending", ())]
     with store.write() as tx:
         (sent,) = lease_responses(tx, "telegram", "client", 1)
-    for verb, given in ((begin_part, ()), (end_part, ("message 99",)), (ack, ())):
+    for verb, given in ((begin_part, ()), (end_part, (PartReceipt("message 99"),)), (ack, ())):
         do(store, verb, sent.claim_token, *given)
     (run,) = history(store, made)
     assert [(each.status, each.receipts) for each in run.deliveries] == [("acked", ("message 99",))]

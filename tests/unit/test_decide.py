@@ -49,6 +49,7 @@ MESSAGE = Message(
     deadline=None,
     payload=None,
     schema=None,
+    written_at=None,
     created_at=0,
 )
 

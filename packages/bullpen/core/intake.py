@@ -32,7 +32,7 @@ from bullpen.core.queue.enqueue import (
     Submission,
     check_message,
     enqueue,
-    find_receipts,
+    find_first,
     store_submissions,
 )
 from bullpen.core.queue.message_ids import find_message_state
@@ -90,11 +90,11 @@ def submit(tx: Transaction, new: NewMessage) -> tuple[Accepted, ...]:
     """
     check_text(new.message, tx.settings.message_bytes)
     require_space(tx, len(new.message) + len(new.payload or ""))
-    check_text(f"{new.channel}{new.event_id}", tx.settings.message_bytes, "the receipt")
-    event = PlatformEvent.of(new)
-    if event is not None and (receipts := find_receipts(tx, [event])):
+    receipts = "".join((new.channel, *new.event_ids))
+    check_text(receipts, tx.settings.message_bytes, "the receipt")
+    if first := find_first(tx, PlatformEvent.of(new)):
         # A redelivery is not routed again, since its recipient may have been removed meanwhile.
-        return _repeat(tx, receipts[event])
+        return _repeat(tx, first)
     book = load_address_book(tx)
     parts = route_text(new.message, book, new.agent or tx.settings.default_agent)
     new = _with_sender(tx, new, book, in_room=any(part.room is not None for part in parts))
@@ -257,7 +257,7 @@ def _messages_of_parts(
 ) -> list[NewMessage]:
     """One message for each recipient of each part."""
     plain = replace(
-        new, message_id=None, event_id=None, conversation_id=new.conversation_id or first_id
+        new, message_id=None, event_ids=(), conversation_id=new.conversation_id or first_id
     )
     messages: list[NewMessage] = []
     for part in parts:

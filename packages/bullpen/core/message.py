@@ -105,8 +105,9 @@ class NewMessage:
     sender_id: str | None = None
     message_id: str | None = None
     """An id chosen by the client; a second message with it is refused as a duplicate."""
-    event_id: str | None = None
-    """The platform's event id, by which a redelivery is recognised and ignored."""
+    event_ids: tuple[str, ...] = ()
+    """The platform's ids of its event. A message with one that was stored before is a redelivery,
+    and ignored."""
     from_agent: str | None = None
     files: tuple[str, ...] = ()
     conversation_id: str | None = None
@@ -125,6 +126,8 @@ class NewMessage:
     """The key that sends it, if its pending messages are limited."""
     origin: str | None = None
     """Its author if not a person or an agent: `schedule`. The prefix of its id; it runs alone."""
+    written_at: int | None = None
+    """When it was written, by the platform's clock."""
 
     @property
     def bytes(self) -> int:
@@ -174,6 +177,8 @@ class Message:
     deadline: int | None
     payload: str | None
     schema: str | None
+    written_at: int | None
+    """When it was written, by the platform's clock."""
     created_at: int
 
 

@@ -16,6 +16,7 @@ from bullpen.core.errors import StaleToken
 from bullpen.core.message import ReplyTo
 from bullpen.core.outbox import delivery
 from bullpen.core.outbox.delivery import Delivery, lease_responses
+from bullpen.core.outbox.parts import PartReceipt
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import sanitise_text
 
@@ -149,7 +150,9 @@ def begin_part(body: DeliveryTokenBody) -> Done:
 @routes.post("/api/responses/end-part", PUBLISH, StaleToken)
 def end_part(body: EndPartBody) -> Done:
     """Record that the platform accepted the part."""
-    return _apply(lambda tx: delivery.end_part(tx, body.token, sanitise_text(body.receipt)))
+    return _apply(
+        lambda tx: delivery.end_part(tx, body.token, PartReceipt(sanitise_text(body.receipt)))
+    )
 
 
 @routes.post("/api/responses/ack-leased", PUBLISH, StaleToken)
@@ -187,7 +190,7 @@ def unknown(body: DeliveryErrorBody) -> Done:
     The response is `unknown`: a person decides whether to send it again.
     """
     error = sanitise_text(body.error)
-    return _apply(lambda tx: delivery.mark_unknown(tx, body.token, error))
+    return _apply(lambda tx: delivery.mark_unknown(tx, body.token, error, look_up=False))
 
 
 def _apply(change: Callable[[Transaction], object]) -> Done:

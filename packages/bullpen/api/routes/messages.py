@@ -189,7 +189,7 @@ def send(body: NewMessageBody) -> EnqueuedAnswer:
         sender=body.sender,
         sender_id=body.sender_id,
         message_id=body.message_id,
-        event_id=_idempotency_key(),
+        event_ids=_idempotency_keys(),
         files=_check_files(body) if body.files else (),
         reply_to=None if body.reply_to is None else ReplyTo(**body.reply_to.model_dump()),
         priority=body.priority,
@@ -328,9 +328,9 @@ def _addressed_agents(tx: Transaction, body: NewMessageBody) -> list[Agent]:
     return [each for each in found if each is not None]
 
 
-def _idempotency_key() -> str | None:
+def _idempotency_keys() -> tuple[str, ...]:
     """Return the header after the caller's id, because callers may use the same header."""
     header = request.headers.get("Idempotency-Key", "")
     if len(header) > MAX_KEY_CHARS or not (header.isascii() and header.isprintable()):
         raise BadRequest(f"Idempotency-Key must have at most {MAX_KEY_CHARS} printable characters")
-    return f"{caller().id}:{header}" if header else None
+    return (f"{caller().id}:{header}",) if header else ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bullpen.core.events.base import Level, MessageEvent, written_row
+from bullpen.core.events.base import Level, MessageEvent, note, written_row
 
 
 class ResponseReady(MessageEvent):
@@ -14,42 +14,60 @@ class ResponseReady(MessageEvent):
     response: int | None = written_row("its id")
 
 
-class ResponseDelivered(MessageEvent):
+class ResponseEvent(MessageEvent):
+    """An event about the delivery of a response."""
+
+    channel: str
+    error: str | None
+
+
+class ResponseDelivered(ResponseEvent):
     """A response was delivered to its channel, or read"""
 
     type = "response_delivered"
     says = "response on {channel} was delivered"
     quiet = True
-    channel: str
-    error: str | None
 
 
-class ResponseDead(MessageEvent):
+class ResponseDead(ResponseEvent):
     """A response could not be delivered, or expired"""
 
     type = "response_dead"
     level = Level.FAILURE
     says = "response on {channel} was not delivered"
-    channel: str
-    error: str | None
 
 
-class ResponseUnknown(MessageEvent):
-    """A response was sent without a confirmation; it may have arrived"""
+class ResponseUnconfirmed(ResponseEvent):
+    """A part of a response was sent without a confirmation; the channel client looks it up"""
+
+    type = "response_unconfirmed"
+    level = Level.NOTICE
+    says = "response on {channel} is not confirmed yet"
+    quiet = True
+
+
+class ResponseSettled(ResponseEvent):
+    """An unconfirmed part of a response was looked up; the delivery continues"""
+
+    type = "response_settled"
+    level = Level.NOTICE
+    says = "response on {channel} was looked up (arrived: {arrived})"
+    quiet = True
+    arrived: str = note("`yes` or `no`")
+
+
+class ResponseUnknown(ResponseEvent):
+    """It could not be found out whether a response arrived; a person decides about it"""
 
     type = "response_unknown"
     level = Level.FAILURE
     says = "response on {channel} may not have arrived"
-    channel: str
-    error: str | None
 
 
-class ResponseRetried(MessageEvent):
+class ResponseRetried(ResponseEvent):
     """A person retried a response"""
 
     type = "response_retried"
     level = Level.NOTICE
     says = "response on {channel} was retried"
     quiet = True
-    channel: str
-    error: str | None

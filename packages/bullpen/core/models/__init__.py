@@ -15,6 +15,7 @@ from bullpen.core.models.agents import (
     TEAMS,
 )
 from bullpen.core.models.base import METADATA, TABLES
+from bullpen.core.models.channels import CHANNEL_HEALTH, CHATS, SENDERS
 from bullpen.core.models.events import AGENT_MESSAGES, CHAT_MESSAGES, EVENTS
 from bullpen.core.models.files import FILE_USES, STORED_FILES
 from bullpen.core.models.messages import (
@@ -36,6 +37,8 @@ __all__ = [
     "ATTEMPTS",
     "AUDIT_LOG",
     "BEATS",
+    "CHANNEL_HEALTH",
+    "CHATS",
     "CHAT_MESSAGES",
     "CUSTOM_PROVIDERS",
     "DEATH_CAUSES",
@@ -52,6 +55,7 @@ __all__ = [
     "RESPONSES_ARCHIVE",
     "SCHEDULES",
     "SCHEDULE_RUNS",
+    "SENDERS",
     "SESSIONS",
     "STORED_FILES",
     "SYSTEM_AGENTS",

@@ -11,11 +11,15 @@ from sqlalchemy import (
     BigInteger,
     Column,
     Index,
+    Insert,
     Integer,
     MetaData,
     Table,
     Text,
+    bindparam,
+    insert,
     literal_column,
+    select,
     text,
 )
 from sqlalchemy.schema import SchemaItem
@@ -143,6 +147,16 @@ def const(value: str | int) -> ColumnElement[Any]:
     if isinstance(value, int):
         return literal_column(str(value), Integer)
     return literal_column("'" + value.replace("'", "''") + "'", Text)
+
+
+def insert_if_absent(table: Table, names: Sequence[str]) -> Insert:
+    """An INSERT of the parameters of these names, which does nothing if the row exists."""
+    values = select(*(bindparam(each, type_=table.c[each].type) for each in names))
+    # SQLite would read ON CONFLICT after a SELECT without WHERE as the ON of a join.
+    return insert(table).from_select(
+        [table.c[each] for each in names],
+        values.where(const(1) == const(1)).suffix_with("ON CONFLICT DO NOTHING"),
+    )
 
 
 def partial_index(name: str, *columns: str, where: str, postgresql: str | None = None) -> Index:

@@ -124,6 +124,8 @@ MESSAGES = table(
         # The API key that sent it, if not the owner's, and its size, for the limits of the key.
         nullable_column("key_id", Text),
         nullable_column("key_bytes", Integer),
+        # When it was written, by the platform's clock.
+        nullable_column("written_at", Millis),
         partial_index(
             "ix_messages_key",
             *("key_id", "status", "key_bytes"),
@@ -173,6 +175,8 @@ MESSAGES_ARCHIVE = table(
     lambda: [
         column("id", BigId, primary_key=True, autoincrement=False),
         *_columns(),
+        # When it was written, by the platform's clock.
+        nullable_column("written_at", Millis),
         Index("uq_messages_archive_message_id", "message_id", unique=True),
         Index("ix_messages_archive_conversation", "conversation_id"),
         Index("ix_messages_archive_updated_at", "updated_at", "id"),

@@ -38,10 +38,13 @@ def _columns() -> list[Column[Any]]:
         column("seq", Integer),
         column("delivery_attempts", Integer),
         column("parts_sent", Integer),
-        # The platform's receipt for each part, a JSON list.
+        # The platform's receipt for each part, a JSON list of `core.outbox.parts.PartReceipt`.
         nullable_column("part_receipts", Text),
         # True while a part is being sent; if its client stops now, the outcome is unknown.
         column("sending", Boolean),
+        # When the last part began, and which part it is: JSON of `core.outbox.parts.SendingPart`.
+        nullable_column("sending_since", Millis),
+        nullable_column("sending_part", Text),
         # True when it is sent again after an unknown outcome.
         column("possible_duplicate", Boolean),
         nullable_column("claim_token", Text),
@@ -50,6 +53,11 @@ def _columns() -> list[Column[Any]]:
         column("available_at", Millis),
         column("expires_at", Millis),
         nullable_column("last_error", Text),
+        # While the outcome is unknown: the next look-up on the platform, the number of those done,
+        # and when people are told; NULL once they were.
+        nullable_column("recover_at", Millis),
+        nullable_column("recoveries", Integer),
+        nullable_column("tell_at", Millis),
         column("created_at", Millis),
         nullable_column("acked_at", Millis),
     ]
@@ -71,6 +79,11 @@ RESPONSES = table(
             "ix_responses_waiting_for_people",
             *("status", "id"),
             where="status IN ('dead', 'unknown')",
+        ),
+        partial_index(
+            "ix_responses_recover",
+            *("channel", "recover_at", "id"),
+            where="status = 'unknown' AND recover_at IS NOT NULL",
         ),
         partial_index("ix_responses_acked", "acked_at", "id", where="status = 'acked'"),
     ],

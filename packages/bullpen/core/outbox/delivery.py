@@ -2,8 +2,8 @@
 
 A client leases responses. For each part it calls `begin_part`, sends the part, and calls `end_part`
 with the platform's receipt. After the last part it calls `ack`. If the client stops between
-`begin_part` and `end_part`, the part may have arrived: the response becomes `unknown` and is not
-sent again automatically.
+`begin_part` and `end_part`, the part may have arrived: the response becomes `unknown`, and
+`core.outbox.recovery` looks up on the platform whether it did.
 
 The functions of a client take the token of its lease. `move_response`, `expire_response` and
 `mark_response_unknown` take a row id; they are for operators and maintenance.
@@ -12,23 +12,34 @@ The functions of a client take the token of its lease. `move_response`, `expire_
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from sqlalchemy import ColumnElement, bindparam, false, null, select, update
 
-from bullpen.core.clock import SECOND
-from bullpen.core.errors import StaleToken
+from bullpen.core.clock import MINUTE, SECOND
+from bullpen.core.errors import BadNumber, StaleToken
 from bullpen.core.events.append import append_event
 from bullpen.core.events.base import MessageRef
 from bullpen.core.events.response import (
     ResponseDead,
     ResponseDelivered,
+    ResponseEvent,
     ResponseRetried,
+    ResponseUnconfirmed,
     ResponseUnknown,
 )
 from bullpen.core.models import RESPONSES
-from bullpen.core.models.base import const, decode_texts, encode_list
+from bullpen.core.models.base import const
 from bullpen.core.outbox.hold import on_hold
+from bullpen.core.outbox.parts import (
+    PartReceipt,
+    SendingPart,
+    decode_part,
+    decode_receipts,
+    encode_part,
+    encode_receipts,
+)
 from bullpen.core.retry import RetryPolicy
 from bullpen.core.states import RESPONSE_STATES, ResponseState
 from bullpen.core.store.paging import parse_row_id
@@ -41,6 +52,9 @@ R = RESPONSES.c
 STALE_DELIVERY_HINT = "Stop sending this response; Bullpen handles it."
 
 _TOKEN = re.compile(r"[0-9]{1,18}\.[a-z0-9]{1,64}")
+
+LOOK_UP_TIME = 10 * MINUTE
+"""How long the outcome of a part is looked up before people are told that it is unknown."""
 
 _EVENT_OF_STATE = {
     ResponseState.ACKED: ResponseDelivered,
@@ -78,6 +92,50 @@ class Delivery(Response):
 
     reply_to: str | None
     claim_token: str | None
+    part_receipts: str | None
+    sending: bool
+    sending_since: int | None
+    sending_part: str | None
+    recoveries: int | None
+    """The number of look-ups so far, while its outcome is unknown."""
+
+    @property
+    def receipts(self) -> tuple[PartReceipt, ...]:
+        """The receipts of the parts that were sent."""
+        return decode_receipts(self.part_receipts)
+
+    @property
+    def upto(self) -> int:
+        """The offset in the text from which it is to be sent."""
+        return max((each.upto or 0 for each in self.receipts), default=0)
+
+    @property
+    def files_sent(self) -> frozenset[int]:
+        """The indexes of the files that were sent."""
+        return frozenset(each.file for each in self.receipts if each.file is not None)
+
+    @property
+    def part(self) -> SendingPart | None:
+        """The part that was begun last."""
+        return decode_part(self.sending_part)
+
+
+@dataclass(frozen=True, slots=True)
+class DueResponse:
+    """A response that is due: what decides whether it is leased."""
+
+    id: int
+    expires_at: int
+    delivery_attempts: int
+    sending: bool
+    sending_part: str | None
+    parts_sent: int
+
+    @property
+    def complete(self) -> bool:
+        """Whether its last part was sent, as far as its client told which one is the last."""
+        part = decode_part(self.sending_part)
+        return part is not None and part.last and part.part < self.parts_sent
 
 
 def pending() -> ColumnElement[bool]:
@@ -91,9 +149,9 @@ def _is_leased() -> tuple[ColumnElement[bool], ...]:
 
 
 # A lease moves `available_at` to its expiry, when an abandoned response becomes due again.
-SELECT_DUE: Statement[tuple[int, int, bool, int]] = Statement(
+SELECT_DUE: Statement[DueResponse] = Statement(
     lambda: (
-        select(R.id, R.expires_at, R.sending, R.delivery_attempts)
+        select(*columns(DueResponse, RESPONSES))
         .where(
             R.channel == bindparam("channel"),
             pending(),
@@ -103,7 +161,8 @@ SELECT_DUE: Statement[tuple[int, int, bool, int]] = Statement(
         .order_by(R.available_at, R.id)
         .limit(bindparam("limit"))
         .with_for_update(skip_locked=True)
-    )
+    ),
+    DueResponse,
 )
 
 LEASE_RESPONSE: Statement[Delivery] = Statement(
@@ -127,16 +186,14 @@ LOCK_DELIVERY: Statement[Delivery] = Statement(
     lambda: select(*columns(Delivery, RESPONSES)).where(*_is_leased()).with_for_update(), Delivery
 )
 
-SELECT_PART_RECEIPTS: Statement[tuple[str | None]] = Statement(
-    lambda: select(R.part_receipts).where(*_is_leased())
-)
-
 RENEW_LEASE: Statement[None] = Statement(
     lambda: (
         update(RESPONSES)
         .where(*_is_leased())
         .values(
             sending=bindparam("is_sending"),
+            sending_since=bindparam("since"),
+            sending_part=bindparam("part"),
             parts_sent=R.parts_sent + bindparam("parts"),
             part_receipts=bindparam("receipts"),
             available_at=bindparam("until"),
@@ -169,6 +226,9 @@ MOVE_RESPONSE: Statement[tuple[str, str, str, str]] = Statement(
             claim_token=null(),
             lease_expires_at=null(),
             sending=false(),
+            recover_at=bindparam("recover"),
+            recoveries=null(),
+            tell_at=bindparam("tell"),
             last_error=bindparam("error"),
             acked_at=bindparam("acked"),
         )
@@ -189,36 +249,66 @@ def lease_responses(
         check_line(text, tx.settings.message_bytes, "the channel or the worker")
     until = tx.now + (tx.settings.delivery_lease_seconds * SECOND if lease is None else lease)
     leased = []
-    for response, expires, sending, attempts in tx.all(
-        SELECT_DUE, {"channel": channel, "now": tx.now, "limit": limit}
-    ):
-        if sending:
-            mark_response_unknown(tx, response, "the channel client stopped while it sent a part")
-        elif expires <= tx.now:
-            expire_response(tx, response)
-        elif attempts >= tx.settings.delivery_attempts:
+    due = tx.all(SELECT_DUE, {"channel": channel, "now": tx.now, "limit": limit})
+    for each in due:
+        if each.sending:
+            mark_response_unknown(tx, each.id, "the channel client stopped while it sent a part")
+        elif each.complete:
+            # Its client stopped after the last part, or a receipt came later.
+            move_response(tx, each.id, ResponseState.PENDING, ResponseState.ACKED)
+        elif each.expires_at <= tx.now:
+            expire_response(tx, each.id)
+        elif each.delivery_attempts >= tx.settings.delivery_attempts:
             # Abandoned by its clients; `reschedule` would have reported an error of its own.
-            _fail_response(tx, response, "the channel client stopped at every attempt")
+            _fail_response(tx, each.id, "the channel client stopped at every attempt")
         else:
-            token = tx.ids.token(str(response))
-            values = {"response": response, "token": token, "worker": worker, "until": until}
+            token = tx.ids.token(str(each.id))
+            values = {"response": each.id, "token": token, "worker": worker, "until": until}
             leased.append(tx.one(LEASE_RESPONSE, values))
     return [each for each in leased if each is not None]
 
 
-def begin_part(tx: Transaction, token: str) -> Delivery:
-    """Record that a part is about to be sent, and renew the lease. Commit this before sending."""
+def begin_part(tx: Transaction, token: str, part: SendingPart | None = None) -> Delivery:
+    """Record the part that is about to be sent, and renew the lease. Commit this before sending.
+
+    Without a part it is the next one, which can neither be looked up nor continued at an offset.
+    """
     delivery = _lock_delivery(tx, token)
-    _renew(tx, delivery, token, sending=True, receipts=_receipts(tx, delivery, token))
-    return delivery
+    part = part or SendingPart(delivery.parts_sent)
+    if part.part != delivery.parts_sent:
+        raise BadNumber(
+            f"part {part.part} is not the next part of response {delivery.id}",
+            hint=f"Send part {delivery.parts_sent}.",
+        )
+    text = encode_part(part)
+    check_text(text, tx.settings.message_bytes, "the part")
+    started = replace(delivery, sending=True, sending_since=tx.now, sending_part=text)
+    _renew(tx, started, token)
+    return started
 
 
-def end_part(tx: Transaction, token: str, receipt: str) -> None:
-    """Record the platform's receipt for the part, and renew the lease."""
-    check_text(receipt, tx.settings.message_bytes, "the receipt")
+def note_sending(tx: Transaction, token: str, ref: str) -> None:
+    """Record the platform's reference of the upload that is in flight, and renew the lease."""
+    check_text(ref, tx.settings.message_bytes, "the reference")
     delivery = _lock_delivery(tx, token)
-    receipts = [*_receipts(tx, delivery, token), receipt]
-    _renew(tx, delivery, token, sending=False, receipts=receipts, parts=1)
+    if delivery.sending and delivery.part is not None:
+        delivery = replace(delivery, sending_part=encode_part(replace(delivery.part, ref=ref)))
+    _renew(tx, delivery, token)
+
+
+def end_part(tx: Transaction, token: str, receipt: PartReceipt) -> None:
+    """Record the platform's receipt for the part, and renew the lease.
+
+    A part that `core.outbox.recovery.prove` counted meanwhile is not counted again.
+    """
+    check_text(receipt.id, tx.settings.message_bytes, "the receipt")
+    delivery = _lock_delivery(tx, token)
+    part = delivery.part
+    if not delivery.sending and part is not None and part.part < delivery.parts_sent:
+        _renew(tx, delivery, token)
+        return
+    receipts = encode_receipts((*delivery.receipts, receipt))
+    _renew(tx, replace(delivery, sending=False, part_receipts=receipts), token, parts=1)
 
 
 def ack(tx: Transaction, token: str) -> None:
@@ -234,7 +324,7 @@ def reschedule(
     retry_after: int | None = None,
     counted: bool = True,
 ) -> None:
-    """Retry later; after the last counted attempt the response is dead.
+    """Retry later, because a part was not sent; after the last counted attempt it is dead.
 
     An attempt that hit a rate limit is not counted.
     """
@@ -244,20 +334,24 @@ def reschedule(
         _fail_response(tx, delivery.id, error)
         return
     policy = RetryPolicy.from_settings(tx.settings, tx.chance)
-    at = tx.now + policy.delay(delivery.delivery_attempts, retry_after)
-    if at >= delivery.expires_at:
-        _fail_response(tx, delivery.id, f"expired before the next attempt; last error: {error}")
-        return
-    tx.write(
-        RESCHEDULE_RESPONSE,
-        {
-            "response": delivery.id,
-            "token": token,
-            "at": at,
-            "uncounted": 0 if counted else 1,
-            "error": error,
-        },
-    )
+    delay = policy.delay(delivery.delivery_attempts, retry_after)
+    _retry_at(tx, delivery, token, error, tx.now + delay, counted=counted)
+
+
+def reschedule_chat(
+    tx: Transaction, tokens: Sequence[str], error: str, *, retry_after: int | None = None
+) -> None:
+    """Retry the deliveries of one chat later, all at the same time, so that none overtakes another.
+
+    No attempt is counted. Deliveries that have ended are left out.
+    """
+    check_text(error, tx.settings.message_bytes, "the error")
+    policy = RetryPolicy.from_settings(tx.settings, tx.chance)
+    at = tx.now + policy.delay(1, retry_after)
+    for token in tokens:
+        delivery = _find_delivery(tx, token)
+        if delivery is not None:
+            _retry_at(tx, delivery, token, error, at, counted=False)
 
 
 def mark_undeliverable(tx: Transaction, token: str, error: str) -> None:
@@ -266,10 +360,13 @@ def mark_undeliverable(tx: Transaction, token: str, error: str) -> None:
     _fail_response(tx, _lock_delivery(tx, token).id, error)
 
 
-def mark_unknown(tx: Transaction, token: str, error: str) -> None:
-    """End the delivery: a part was sent without a receipt, so it may have arrived."""
+def mark_unknown(tx: Transaction, token: str, error: str, *, look_up: bool = True) -> None:
+    """End the delivery: a part was sent without a receipt, so it may have arrived.
+
+    With `look_up`, the platform is asked before people are told: see `core.outbox.recovery`.
+    """
     check_text(error, tx.settings.message_bytes, "the error")
-    mark_response_unknown(tx, _lock_delivery(tx, token).id, error)
+    mark_response_unknown(tx, _lock_delivery(tx, token).id, error, look_up=look_up)
 
 
 def move_response(
@@ -280,23 +377,7 @@ def move_response(
     error: str | None = None,
 ) -> bool:
     """Change the state of a response; False if it was not in the first state."""
-    assert target in RESPONSE_STATES[source].moves_to
-    row = tx.one(
-        MOVE_RESPONSE,
-        {
-            "response": response,
-            "source": source.value,
-            "target": target.value,
-            "error": error,
-            "acked": tx.now if target is ResponseState.ACKED else None,
-        },
-    )
-    if row is None:
-        return False
-    message_id, agent, conversation_id, channel = row
-    about = MessageRef(agent, conversation_id, message_id)
-    append_event(tx, _EVENT_OF_STATE[target](about, channel=channel, error=error))
-    return True
+    return _move(tx, response, source, target, _EVENT_OF_STATE[target], error)
 
 
 def expire_response(tx: Transaction, response: int) -> bool:
@@ -304,16 +385,56 @@ def expire_response(tx: Transaction, response: int) -> bool:
     return _fail_response(tx, response, "expired before it was delivered")
 
 
-def mark_response_unknown(tx: Transaction, response: int, error: str) -> bool:
+def mark_response_unknown(
+    tx: Transaction, response: int, error: str, *, look_up: bool = True
+) -> bool:
     """Make a pending response unknown: it may have arrived."""
-    return move_response(tx, response, ResponseState.PENDING, ResponseState.UNKNOWN, error)
+    source, target = ResponseState.PENDING, ResponseState.UNKNOWN
+    if not look_up:
+        return _move(tx, response, source, target, ResponseUnknown, error)
+    recover, tell = tx.now, tx.now + LOOK_UP_TIME
+    return _move(tx, response, source, target, ResponseUnconfirmed, error, recover, tell)
+
+
+def check_delivery_token(token: str) -> int:
+    """The id of the response that a token leases; raises StaleToken if it is not a token."""
+    if not _TOKEN.fullmatch(token):
+        raise StaleToken(f"{token[:60]!r} is not the token of a delivery", hint=STALE_DELIVERY_HINT)
+    return _response_of_token(token)
+
+
+def _move(
+    tx: Transaction,
+    response: int,
+    source: ResponseState,
+    target: ResponseState,
+    event: type[ResponseEvent],
+    error: str | None = None,
+    recover: int | None = None,
+    tell: int | None = None,
+) -> bool:
+    assert target in RESPONSE_STATES[source].moves_to
+    values = {"response": response, "source": source.value, "target": target.value, "error": error}
+    acked = tx.now if target is ResponseState.ACKED else None
+    row = tx.one(MOVE_RESPONSE, {**values, "acked": acked, "recover": recover, "tell": tell})
+    if row is None:
+        return False
+    message_id, agent, conversation_id, channel = row
+    about = MessageRef(agent, conversation_id, message_id)
+    append_event(tx, event(about, channel=channel, error=error))
+    if recover is not None:
+        tx.wake(f"responses:{channel}")
+    return True
+
+
+def _find_delivery(tx: Transaction, token: str) -> Delivery | None:
+    """Lock the response that is leased under this token; None if the delivery has ended."""
+    return tx.one(LOCK_DELIVERY, {"response": check_delivery_token(token), "token": token})
 
 
 def _lock_delivery(tx: Transaction, token: str) -> Delivery:
     """Lock the response that is leased under this token, as every function of a client does."""
-    if not _TOKEN.fullmatch(token):
-        raise StaleToken(f"{token[:60]!r} is not the token of a delivery", hint=STALE_DELIVERY_HINT)
-    delivery = tx.one(LOCK_DELIVERY, {"response": _response_of_token(token), "token": token})
+    delivery = _find_delivery(tx, token)
     if delivery is None:
         raise StaleToken(f"delivery {token} has ended", hint=STALE_DELIVERY_HINT)
     return delivery
@@ -324,31 +445,31 @@ def _response_of_token(token: str) -> int:
     return parse_row_id(token.partition(".")[0]) or 0
 
 
-def _receipts(tx: Transaction, delivery: Delivery, token: str) -> list[str]:
-    row = tx.one(SELECT_PART_RECEIPTS, {"response": delivery.id, "token": token})
-    return [] if row is None else decode_texts(row[0])
-
-
-def _renew(
-    tx: Transaction,
-    delivery: Delivery,
-    token: str,
-    *,
-    sending: bool,
-    receipts: list[str],
-    parts: int = 0,
-) -> None:
+def _renew(tx: Transaction, delivery: Delivery, token: str, *, parts: int = 0) -> None:
+    """Write the part and the receipts of this delivery, and renew its lease."""
     tx.write(
         RENEW_LEASE,
         {
             "response": delivery.id,
             "token": token,
-            "is_sending": sending,
+            "is_sending": delivery.sending,
+            "since": delivery.sending_since,
+            "part": delivery.sending_part,
             "parts": parts,
-            "receipts": encode_list(receipts),
+            "receipts": delivery.part_receipts,
             "until": tx.now + tx.settings.delivery_lease_seconds * SECOND,
         },
     )
+
+
+def _retry_at(
+    tx: Transaction, delivery: Delivery, token: str, error: str, at: int, *, counted: bool
+) -> None:
+    if at >= delivery.expires_at:
+        _fail_response(tx, delivery.id, f"expired before the next attempt; last error: {error}")
+        return
+    values = {"response": delivery.id, "token": token, "at": at, "error": error}
+    tx.write(RESCHEDULE_RESPONSE, {**values, "uncounted": 0 if counted else 1})
 
 
 def _fail_response(tx: Transaction, response: int, error: str) -> bool:

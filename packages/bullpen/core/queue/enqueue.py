@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import bindparam, func, insert, select
@@ -12,7 +12,7 @@ from bullpen.core.errors import BadDeadline, BadDelay, BadText, DeadlinePassed, 
 from bullpen.core.ids import check_message_id
 from bullpen.core.message import Accepted, NewMessage
 from bullpen.core.models import MESSAGES, RECEIPTS
-from bullpen.core.models.base import const
+from bullpen.core.models.base import const, insert_if_absent
 from bullpen.core.queue.insert import insert_checked, insert_locked
 from bullpen.core.queue.lanes import lock_lanes
 from bullpen.core.queue.message_ids import MessageIds
@@ -30,14 +30,15 @@ SELECT_RECEIPT: Statement[tuple[str]] = Statement(
     )
 )
 
+_RECEIPT_COLUMNS = ("channel", "event_id", "message_id", "created_at")
+
+# Fails if another transaction stored the same event meanwhile, and so stores no message twice.
 INSERT_RECEIPT: Statement[None] = Statement(
-    lambda: insert(RECEIPTS).values(
-        channel=bindparam("channel"),
-        event_id=bindparam("event_id"),
-        message_id=bindparam("message_id"),
-        created_at=bindparam("created_at"),
-    )
+    lambda: insert(RECEIPTS).values({each: bindparam(each) for each in _RECEIPT_COLUMNS})
 )
+
+# Two redeliveries may add the same id of their event at once.
+ADD_RECEIPT: Statement[None] = Statement(lambda: insert_if_absent(RECEIPTS, _RECEIPT_COLUMNS))
 
 
 M = MESSAGES.c
@@ -52,15 +53,18 @@ SELECT_WAITING_OF_KEY: Statement[tuple[int, int]] = Statement(
 
 @dataclass(frozen=True, slots=True)
 class PlatformEvent:
-    """The channel and id of a platform's event, which the platform may deliver twice."""
+    """The channel of a platform's event, and one of its ids. Platforms deliver events repeatedly.
+
+    An event may have several ids, of which a redelivery has at least one.
+    """
 
     channel: str
     id: str
 
     @classmethod
-    def of(cls, new: NewMessage) -> PlatformEvent | None:
-        """The event of a message, if it has one."""
-        return None if new.event_id is None else cls(new.channel, new.event_id)
+    def of(cls, new: NewMessage) -> tuple[PlatformEvent, ...]:
+        """The event of a message under each of its ids."""
+        return tuple(cls(new.channel, each) for each in new.event_ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +72,8 @@ class Submission:
     """Messages that are stored together; with a platform event, they are stored only once."""
 
     messages: Sequence[NewMessage]
-    event: PlatformEvent | None = None
+    events: Sequence[PlatformEvent] = ()
+    """The event under each of its ids."""
     receipt_id: str | None = None
     """The id that a redelivery returns; None means the id of the first message."""
 
@@ -80,7 +85,7 @@ def enqueue(tx: Transaction, new: NewMessage) -> Accepted:
 
 def enqueue_many(tx: Transaction, news: Sequence[NewMessage]) -> list[Accepted]:
     """Store these messages, all or none; returns their receipts in the same order."""
-    if any(new.event_id is not None for new in news):
+    if any(new.event_ids for new in news):
         return _enqueue_events(tx, news)
     for new in news:
         check_message(tx, new)
@@ -97,21 +102,22 @@ def store_submissions(
     proposed = {at: message_ids.propose(submissions[at].messages) for at in firsts}
     lanes = lock_lanes(tx, [new.agent for at in firsts for new in submissions[at].messages])
     # Looked up after locking: a simultaneous redelivery waited for the locks and sees the receipt.
-    receipts = find_receipts(tx, [each.event for each in submissions if each.event is not None])
+    events = [event for each in submissions for event in each.events]
+    receipts = find_receipts(tx, events)
     fresh = _positions_of_fresh(submissions, receipts)
     ids = message_ids.allocate([each for at in fresh for each in proposed[at]])
     insert_locked(tx, [new for at in fresh for new in submissions[at].messages], ids, lanes)
     next_ids = iter(ids)
     accepted = {at: [Accepted(next(next_ids)) for _ in submissions[at].messages] for at in fresh}
-    for at in fresh:
-        event, receipt_id = submissions[at].event, submissions[at].receipt_id
-        if event is not None:
-            receipts[event] = receipt_id or accepted[at][0].message_id
-            _write_receipt(tx, event, receipts[event])
-    return [
-        accepted[at] if at in accepted else (_redelivered(each, receipts),)
-        for at, each in enumerate(submissions)
-    ]
+    for at, each in enumerate(submissions):
+        if at in accepted:
+            message_id = each.receipt_id or accepted[at][0].message_id
+            _write_receipts(tx, INSERT_RECEIPT, each.events, message_id)
+            receipts.update(dict.fromkeys(each.events, message_id))
+        elif (first := _first_message(each.events, receipts)) is not None:
+            _write_receipts(tx, ADD_RECEIPT, each.events, first)
+            accepted[at] = [Accepted(first, fresh=False)]
+    return [accepted[at] for at in range(len(submissions))]
 
 
 def find_receipts(tx: Transaction, events: Sequence[PlatformEvent]) -> dict[PlatformEvent, str]:
@@ -119,6 +125,19 @@ def find_receipts(tx: Transaction, events: Sequence[PlatformEvent]) -> dict[Plat
     values = [{"channel": each.channel, "event_id": each.id} for each in events]
     rows = tx.one_each(SELECT_RECEIPT, values) if values else []
     return {event: row[0] for event, row in zip(events, rows, strict=True) if row is not None}
+
+
+def find_first(tx: Transaction, events: Sequence[PlatformEvent]) -> str | None:
+    """The id of the message that an event created; None if the event is new.
+
+    Ids of a known event that were not stored yet are added to its receipts.
+    """
+    receipts = find_receipts(tx, events)
+    unknown = [each for each in events if each not in receipts]
+    first = _first_message(events, receipts)
+    if first is not None:
+        _write_receipts(tx, ADD_RECEIPT, unknown, first)
+    return first
 
 
 def check_message(tx: Transaction, new: NewMessage) -> None:
@@ -131,29 +150,20 @@ def check_message(tx: Transaction, new: NewMessage) -> None:
 
 def _enqueue_events(tx: Transaction, news: Sequence[NewMessage]) -> list[Accepted]:
     """Store messages, some of which have a platform event."""
-    events = [PlatformEvent.of(new) for new in news]
     for new in news:
         _check_texts(tx, new)
-    receipts = find_receipts(tx, [each for each in events if each is not None])
-    seen = set(receipts)
-    for new, event in zip(news, events, strict=True):
-        # The deadline of a redelivery may have passed since the first delivery.
-        if event is None or event not in seen:
-            _check_times(tx, new)
-        if event is not None:
-            seen.add(event)
-    fresh = [
-        Submission((new,), event)
-        for new, event in zip(news, events, strict=True)
-        if event is None or event not in receipts
-    ]
+    submissions = [Submission((new,), PlatformEvent.of(new)) for new in news]
+    receipts = find_receipts(tx, [event for each in submissions for event in each.events])
+    known = [_first_message(each.events, receipts) for each in submissions]
+    fresh = [each for each, id_ in zip(submissions, known, strict=True) if id_ is None]
+    # The deadline of a redelivery may have passed since the first delivery.
+    for at in _positions_of_fresh(fresh, ()):
+        _check_times(tx, fresh[at].messages[0])
     stored = iter(store_submissions(tx, fresh))
-    return [
-        next(stored)[0]
-        if event is None or event not in receipts
-        else Accepted(receipts[event], fresh=False)
-        for event in events
-    ]
+    for each, id_ in zip(submissions, known, strict=True):
+        if id_ is not None:
+            _write_receipts(tx, ADD_RECEIPT, each.events, id_)
+    return [next(stored)[0] if id_ is None else Accepted(id_, fresh=False) for id_ in known]
 
 
 def _positions_of_fresh(
@@ -163,22 +173,10 @@ def _positions_of_fresh(
     seen = set(receipts)
     positions = []
     for at, each in enumerate(submissions):
-        if each.event is None:
+        if seen.isdisjoint(each.events):
             positions.append(at)
-        elif each.event not in seen:
-            seen.add(each.event)
-            positions.append(at)
+        seen.update(each.events)
     return positions
-
-
-def _redelivered(submission: Submission, receipts: Mapping[PlatformEvent, str]) -> Accepted:
-    assert submission.event is not None
-    return Accepted(receipts[submission.event], fresh=False)
-
-
-def _write_receipt(tx: Transaction, event: PlatformEvent, message_id: str) -> None:
-    values = {"channel": event.channel, "event_id": event.id}
-    tx.write(INSERT_RECEIPT, {**values, "message_id": message_id, "created_at": tx.now})
 
 
 def _check_texts(tx: Transaction, new: NewMessage) -> None:
@@ -189,7 +187,7 @@ def _check_texts(tx: Transaction, new: NewMessage) -> None:
     if new.message_id is not None:
         check_message_id(new.message_id)
     rest = (
-        *(new.agent, new.channel, new.sender, new.sender_id, new.message_id, new.event_id),
+        *(new.agent, new.channel, new.sender, new.sender_id, new.message_id, *new.event_ids),
         *(new.from_agent, new.conversation_id, new.parent_id, new.team_id, new.payload),
         *(new.schema, new.hold_reason, *new.files),
     )
@@ -220,3 +218,22 @@ def _check_times(tx: Transaction, new: NewMessage) -> None:
         raise DeadlinePassed(f"the deadline passed {tx.now - new.deadline} ms ago")
     if new.deadline is not None and new.deadline > tx.now + MAX_DELAY_MS:
         raise BadDeadline(f"the deadline is too far in the future, {new.deadline - tx.now} ms")
+
+
+def _first_message(
+    events: Sequence[PlatformEvent], receipts: dict[PlatformEvent, str]
+) -> str | None:
+    """The message of the first id that is known; then it is the message of the other ids too."""
+    first = next((receipts[each] for each in events if each in receipts), None)
+    if first is not None:
+        for each in events:
+            receipts.setdefault(each, first)
+    return first
+
+
+def _write_receipts(
+    tx: Transaction, statement: Statement[None], events: Sequence[PlatformEvent], message_id: str
+) -> None:
+    for each in dict.fromkeys(events):
+        values = {"channel": each.channel, "event_id": each.id, "message_id": message_id}
+        tx.write(statement, {**values, "created_at": tx.now})

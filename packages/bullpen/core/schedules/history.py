@@ -11,7 +11,8 @@ from sqlalchemy import bindparam, insert, select
 
 from bullpen.core.models import SCHEDULE_RUNS
 from bullpen.core.models.archive import MESSAGE_TABLES, RESPONSE_TABLES, live_and_archived
-from bullpen.core.models.base import const, decode_texts
+from bullpen.core.models.base import const
+from bullpen.core.outbox.parts import decode_receipts
 from bullpen.core.queue.conversations import conversation_totals
 from bullpen.core.schedules.model import Schedule
 from bullpen.core.schedules.timing import Timing
@@ -173,5 +174,5 @@ def _with_result(tx: Transaction, run: ScheduleRun) -> ScheduleRun:
 
 def _delivery(row: tuple[int, str, str, str | None, int | None, str | None]) -> RunDelivery:
     response, channel, status, receipts, acked_at, error = row
-    part_receipts = tuple(decode_texts(receipts))
+    part_receipts = tuple(each.id for each in decode_receipts(receipts))
     return RunDelivery(response, channel, status, part_receipts, acked_at, error)
