@@ -16,7 +16,7 @@ from bullpen.core.maintenance.recovery import (
 from bullpen.core.maintenance.retention import run_retention
 from bullpen.core.message import PULL_CHANNELS, ErrorKind
 from bullpen.core.models import RECEIPTS, RESPONSES
-from bullpen.core.outbox.delivery import begin_part
+from bullpen.core.outbox.delivery import begin_part, mark_unknown
 from bullpen.core.store.base import Store
 from tests.conformance.verbs import do, failed, lane, lane_row, message, rows, send, status, take
 from tests.outbox.outgoing import answer, ends, lease_one, row_of
@@ -112,7 +112,24 @@ def test_what_was_abandoned_while_it_was_sent_is_unknown_also_without_a_client(
     clock.advance(1)
     assert end_stale_deliveries(store) == "1 response ended"
     assert row_of(store, response)["status"] == "unknown"
-    assert ends(store) == ["response_unknown"]
+    assert ends(store) == ["response_unconfirmed"]
+
+
+def test_people_are_told_of_an_unknown_response_that_nobody_looked_up_in_ten_minutes(
+    store: Store, clock: FakeClock
+) -> None:
+    response = answer(store)
+    _, token = lease_one(store)
+    do(store, begin_part, token)
+    do(store, mark_unknown, token, "read timed out")
+    clock.advance(10 * MINUTE - 1)
+    end_stale_deliveries(store)
+    assert ends(store) == ["response_unconfirmed"]
+    clock.advance(1)
+    for _ in range(2):
+        end_stale_deliveries(store)
+        assert ends(store) == ["response_unconfirmed", "response_unknown"]
+    assert row_of(store, response)["last_error"] == "read timed out"
 
 
 def test_what_is_being_delivered_when_its_day_ends_is_left_to_its_client(

@@ -10,6 +10,7 @@ from bullpen.core.clock import HOUR, MINUTE
 from bullpen.core.errors import IllegalMove, StaleToken, UnknownResponse
 from bullpen.core.outbox.delivery import ack, begin_part, end_part, mark_unknown
 from bullpen.core.outbox.manage import ack_response, drop_response, retry_response
+from bullpen.core.outbox.parts import PartReceipt
 from bullpen.core.states import RESPONSE_STATES, ResponseState
 from bullpen.core.store.base import Store
 from bullpen.core.store.transaction import Transaction
@@ -105,7 +106,7 @@ def test_a_resend_after_an_unknown_outcome_is_labelled_as_a_possible_duplicate(
     delivery, token = lease_one(store)
     assert delivery.possible_duplicate
     do(store, ack, token)
-    assert ends(store) == ["response_unknown", "response_retried", "response_delivered"]
+    assert ends(store) == ["response_unconfirmed", "response_retried", "response_delivered"]
 
 
 def test_a_resend_after_death_is_not_labelled(store: Store) -> None:
@@ -142,7 +143,7 @@ def test_a_resend_sends_only_the_parts_whose_receipts_are_missing(
     response = answer(store)
     _, token = lease_one(store)
     do(store, begin_part, token)
-    do(store, end_part, token, "ts-1")
+    do(store, end_part, token, PartReceipt("ts-1"))
     do(store, begin_part, token)
     do(store, mark_unknown, token, "timed out")
     clock.advance(MINUTE)
@@ -150,8 +151,8 @@ def test_a_resend_sends_only_the_parts_whose_receipts_are_missing(
     delivery, token = lease_one(store)
     assert delivery.parts_sent == 1
     do(store, begin_part, token)
-    do(store, end_part, token, "ts-2")
-    assert row_of(store, response)["part_receipts"] == '["ts-1", "ts-2"]'
+    do(store, end_part, token, PartReceipt("ts-2"))
+    assert row_of(store, response)["part_receipts"] == '[{"id": "ts-1"}, {"id": "ts-2"}]'
 
 
 def test_an_unknown_outcome_can_be_settled_by_a_person(store: Store) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from bullpen.core.clock import HOUR, MINUTE, SECOND
 from bullpen.core.outbox.delivery import begin_part, end_part, reschedule
+from bullpen.core.outbox.parts import PartReceipt
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from tests.outbox.outgoing import answer, do, ends, lease, lease_one, row_of, status
@@ -134,13 +135,13 @@ def test_parts_that_were_sent_stay_sent(store: Store, clock: FakeClock) -> None:
     response = answer(store)
     _, token = lease_one(store)
     do(store, begin_part, token)
-    do(store, end_part, token, "ts-1")
+    do(store, end_part, token, PartReceipt("ts-1"))
     do(store, begin_part, token)
     do(store, reschedule, token, "429", retry_after=0, counted=False)
     assert not row_of(store, response)["sending"]
     again, _ = lease_one(store)
     assert again.parts_sent == 1
-    assert row_of(store, response)["part_receipts"] == '["ts-1"]'
+    assert row_of(store, response)["part_receipts"] == '[{"id": "ts-1"}]'
 
 
 @pytest.fixture

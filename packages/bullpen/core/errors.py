@@ -40,6 +40,7 @@
     │   ├── IllegalMove            not allowed in the present state
     │   ├── ServiceFailed          a service did not start or stop
     │   ├── TooMany                schedules made by one agent
+    │   ├── PairingLockedOut       too many wrong pairing codes
     │   └── InTheWay               an existing file or directory blocks it
     ├── AccessError                the caller is not allowed to do this
     │   ├── NoAccess               no token, or an invalid or revoked one
@@ -340,6 +341,12 @@ class TooMany(
     hint="Remove a schedule, or wait an hour; the limit is the setting `agent_schedules`.",
 ):
     """An agent has reached its limit of schedules."""
+
+
+class PairingLockedOut(
+    Conflict, exit_status=75, http_status=429, hint="Try again after this time."
+):
+    """Too many wrong pairing codes were entered on a channel."""
 
 
 class InTheWay(Conflict, hint="Check the existing file or directory, and move it away."):

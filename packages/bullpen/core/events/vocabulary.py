@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bullpen.core.events import company, conversation, message, response, schedule, system
+from bullpen.core.events import (
+    channel,
+    company,
+    conversation,
+    message,
+    response,
+    schedule,
+    system,
+)
 from bullpen.core.events.base import About, Event, UnknownEvent
 
-_MODULES = (conversation, response, message, company, schedule, system)
+_MODULES = (conversation, response, message, company, schedule, channel, system)
 
 EVENT_TYPES: Mapping[str, type[Event]] = {
     each.type: each

@@ -29,6 +29,7 @@ from bullpen.core.outbox.delivery import (
     pending,
 )
 from bullpen.core.outbox.hold import find_hold
+from bullpen.core.outbox.recovery import tell_overdue
 from bullpen.core.queue.claim import has_claimable
 from bullpen.core.queue.timers import run_timers
 from bullpen.core.states import ResponseState
@@ -97,11 +98,13 @@ def end_stale_deliveries(store: Store) -> str:
         if find_hold(tx) is not None:
             return "on hold: no response expires"
     total = 0
+    told = in_batches(store, partial(tell_overdue, limit=BATCH_ROWS))
     channel = _next_channel(store, "")
     while channel is not None:
         total += in_batches(store, partial(_end_batch, channel=channel))
         channel = _next_channel(store, channel)
-    return f"{format_count(total, 'response')} ended"
+    unknown = f", {told} unknown" if told else ""
+    return f"{format_count(total, 'response')} ended{unknown}"
 
 
 def _next_channel(store: Store, after: str) -> str | None:

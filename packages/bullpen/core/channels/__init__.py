@@ -1,0 +1,1 @@
+"""The state of channels in the store: chats, senders, pairing and health."""

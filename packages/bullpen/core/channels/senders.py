@@ -1,0 +1,184 @@
+"""Senders: the people on a channel, and what each of them may do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sqlalchemy import ColumnElement, bindparam, delete, null, select, update
+
+from bullpen.core.events.append import append_event
+from bullpen.core.events.channel import PairingApproved, PairingRevoked, SenderBlocked
+from bullpen.core.models import SENDERS
+from bullpen.core.models.base import insert_if_absent
+from bullpen.core.settings import Settings
+from bullpen.core.store.statement import Statement, columns
+from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import check_text, visible_line
+
+S = SENDERS.c
+
+MAX_NAME_CHARS = 200
+
+
+class Tier(StrEnum):
+    """What a person on a channel may do. An unpaired person has no tier."""
+
+    OWNER = "owner"
+    MEMBER = "member"
+    GUEST = "guest"
+    BLOCKED = "blocked"
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """A person on a channel."""
+
+    channel: str
+    sender_id: str
+    name: str
+    tier: Tier | None
+    """None until the pairing is approved."""
+    code: str | None
+    code_expires_at: int | None
+    told_at: int | None
+    approved_at: int | None
+    approved_by: str | None
+    first_at: int
+    last_at: int
+
+
+def here() -> tuple[ColumnElement[bool], ...]:
+    """Whether a row is that of one person on one channel."""
+    return (S.channel == bindparam("account"), S.sender_id == bindparam("id"))
+
+
+SELECT_SENDER: Statement[Sender] = Statement(
+    lambda: select(*columns(Sender, SENDERS)).where(*here()), Sender
+)
+
+LOCK_SENDER: Statement[Sender] = Statement(
+    lambda: select(*columns(Sender, SENDERS)).where(*here()).with_for_update(), Sender
+)
+
+SELECT_SENDERS: Statement[Sender] = Statement(
+    lambda: (
+        select(*columns(Sender, SENDERS))
+        .where(S.channel == bindparam("account"), S.sender_id > bindparam("after"))
+        .order_by(S.sender_id)
+        .limit(bindparam("limit"))
+    ),
+    Sender,
+)
+
+_NEW = ("channel", "sender_id", "name", "first_at", "last_at")
+
+INSERT_SENDER: Statement[None] = Statement(lambda: insert_if_absent(SENDERS, _NEW))
+
+UPDATE_SEEN: Statement[None] = Statement(
+    lambda: (
+        update(SENDERS).where(*here()).values(name=bindparam("new_name"), last_at=bindparam("now"))
+    )
+)
+
+UPDATE_TIER: Statement[None] = Statement(
+    lambda: (
+        update(SENDERS)
+        .where(*here())
+        .values(
+            tier=bindparam("value"),
+            code=null(),
+            code_expires_at=null(),
+            approved_at=bindparam("now"),
+            approved_by=bindparam("by"),
+        )
+    )
+)
+
+DELETE_SENDER: Statement[None] = Statement(lambda: delete(SENDERS).where(*here()))
+
+
+def is_owner(settings: Settings, channel: str, sender_id: str) -> bool:
+    """Whether this is the owner of the settings, who needs no row."""
+    owner = (settings.owner_channel, settings.owner_id)
+    return bool(settings.owner_id) and owner == (channel, sender_id)
+
+
+def find_sender(tx: Transaction, channel: str, sender_id: str) -> Sender | None:
+    """The person of this id, if there is a row."""
+    return tx.one(SELECT_SENDER, {"account": channel, "id": sender_id})
+
+
+def find_tier(tx: Transaction, channel: str, sender_id: str) -> Tier | None:
+    """What this person may do; None if they are unpaired. The owner of the settings has no row."""
+    if is_owner(tx.settings, channel, sender_id):
+        return Tier.OWNER
+    sender = find_sender(tx, channel, sender_id)
+    return None if sender is None else sender.tier
+
+
+def see_sender(tx: Transaction, channel: str, sender_id: str, name: str) -> None:
+    """Record the name of a person, and when they wrote last; creates the row of a new person."""
+    values = {"account": channel, "id": sender_id, "new_name": check_name(tx, name), "now": tx.now}
+    if tx.change(UPDATE_SEEN, values) == 0:
+        add_sender(tx, channel, sender_id, name)
+
+
+def add_sender(tx: Transaction, channel: str, sender_id: str, name: str) -> None:
+    """Create the row of a person, unless there is one."""
+    check_text(f"{channel}{sender_id}", tx.settings.message_bytes, "the id of the sender")
+    new = {"channel": channel, "sender_id": sender_id, "name": check_name(tx, name)}
+    tx.write(INSERT_SENDER, {**new, "first_at": tx.now, "last_at": tx.now})
+
+
+def set_tier(
+    tx: Transaction, channel: str, sender_id: str, tier: Tier, by: str, name: str = ""
+) -> Sender:
+    """Give a person a tier, with or without a pairing before; returns the person."""
+    add_sender(tx, channel, sender_id, name)
+    before = tx.one(LOCK_SENDER, {"account": channel, "id": sender_id})
+    assert before is not None
+    change = {"account": channel, "id": sender_id, "value": tier.value, "by": by, "now": tx.now}
+    tx.write(UPDATE_TIER, change)
+    if before.tier is not tier:
+        shown = before.name or sender_id
+        if tier is Tier.BLOCKED:
+            blocked = SenderBlocked(channel=channel, name=shown, sender_id=sender_id, by=by)
+            append_event(tx, blocked)
+        else:
+            approved = PairingApproved(
+                channel=channel, name=shown, tier=tier.value, sender_id=sender_id, chat=None, by=by
+            )
+            append_event(tx, approved)
+    after = find_sender(tx, channel, sender_id)
+    assert after is not None
+    return after
+
+
+def block(tx: Transaction, channel: str, sender_id: str, by: str, name: str = "") -> Sender:
+    """Ignore everything that this person writes; returns the person."""
+    return set_tier(tx, channel, sender_id, Tier.BLOCKED, by, name)
+
+
+def revoke(tx: Transaction, channel: str, sender_id: str, by: str) -> bool:
+    """Make a person unpaired; False if there is no row. They may ask for pairing again."""
+    sender = tx.one(LOCK_SENDER, {"account": channel, "id": sender_id})
+    if sender is None:
+        return False
+    tx.write(DELETE_SENDER, {"account": channel, "id": sender_id})
+    if sender.tier is not None:
+        name = sender.name or sender_id
+        event = PairingRevoked(channel=channel, name=name, sender_id=sender_id, chat=None, by=by)
+        append_event(tx, event)
+    return True
+
+
+def list_senders(tx: Transaction, channel: str, after: str = "", limit: int = 1000) -> list[Sender]:
+    """The people of a channel after an id, in the order of their ids."""
+    return tx.all(SELECT_SENDERS, {"account": channel, "after": after, "limit": limit})
+
+
+def check_name(tx: Transaction, name: str) -> str:
+    """The name in one line, without control characters."""
+    checked = check_text(name, tx.settings.message_bytes, "the sender")
+    return visible_line(checked)[:MAX_NAME_CHARS]
