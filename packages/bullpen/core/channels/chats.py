@@ -24,7 +24,7 @@ MAX_NAME_CHARS = 200
 
 
 class Access(StrEnum):
-    """Who is answered in a group that was let in."""
+    """Who is answered in an allowed group."""
 
     MEMBERS = "members"
     """Paired people."""
@@ -49,7 +49,7 @@ class ChatRecord:
     direct: bool
     name: str
     access: Access | None
-    """Who is answered in a group; None: the group is not let in."""
+    """Who is answered in a group; None: the group is not allowed."""
     allowed_by: str | None
     code: str | None
     code_expires_at: int | None
@@ -290,7 +290,7 @@ def note_sent(tx: Transaction, channel: str, chat: str) -> None:
 
 
 def note_told(tx: Transaction, channel: str, chat: str) -> None:
-    """Record that the chat got a notice about itself, such as that it is not let in."""
+    """Record that the chat got a notice about itself, such as that it is not allowed."""
     _write(tx, SET_TOLD, channel, chat, tx.now)
 
 
@@ -300,7 +300,7 @@ def note_away_told(tx: Transaction, channel: str, chat: str) -> None:
 
 
 def allow_group(tx: Transaction, channel: str, chat: str, access: Access, by: str) -> bool:
-    """Let a group in, or change who is answered there; False if the group is not known."""
+    """Allow a group, or change who is answered there; False if the group is not known."""
     record = tx.one(LOCK_CHAT, {"account": channel, "id": chat})
     if record is None:
         return False
@@ -313,7 +313,7 @@ def allow_group(tx: Transaction, channel: str, chat: str, access: Access, by: st
 
 
 def forbid_group(tx: Transaction, channel: str, chat: str, by: str) -> bool:
-    """Let a group out; False if it was not let in, and had no code."""
+    """Forbid a group; False if it was neither allowed nor waiting."""
     record = tx.one(LOCK_CHAT, {"account": channel, "id": chat})
     if record is None or (record.access is None and record.code is None):
         return False

@@ -46,7 +46,7 @@ class ChannelHealth:
     since: int
     paused: bool
     told_at: int | None
-    """When the owner was told that it is down; None once it is up again."""
+    """When the owner was notified that it is down; None once it is up again."""
     worker: str | None
     last_event_at: int | None
     last_message_at: int | None
@@ -170,9 +170,9 @@ def report_state(
     reason: str = "",
     hint: str = "",
 ) -> bool:
-    """Report the state of a channel; True if it went down and the owner is to be told now.
+    """Report the state of a channel; True if it went down and the owner must be notified now.
 
-    The owner is told once for each code, whatever restarts in between, until the channel works.
+    The owner is notified once for each code, whatever restarts in between, until the channel works.
     """
     for text in (code, reason, hint):
         check_text(text, tx.settings.message_bytes, "the reason")
@@ -206,7 +206,7 @@ def report_state(
 
 
 def report_activity(tx: Transaction, channel: str, activity: Activity) -> None:
-    """Write what happened since the last report; the fields that are None stay as they are."""
+    """Write what happened since the last report; fields without a value stay as they are."""
     for text in (activity.caught_up or "", activity.findings or ""):
         check_text(text, tx.settings.message_bytes, "the result")
     values = {f"new_{name}": value for name, value in asdict(activity).items()}
@@ -214,7 +214,7 @@ def report_activity(tx: Transaction, channel: str, activity: Activity) -> None:
 
 
 def pause_channel(tx: Transaction, channel: str) -> bool:
-    """Let the channel neither receive nor send; False if it was paused."""
+    """Pause a channel: it neither receives nor sends; False if it was paused."""
     if lock_health(tx, channel).paused:
         return False
     tx.write(UPDATE_PAUSED, {"account": channel, "is_paused": True, "now": tx.now})

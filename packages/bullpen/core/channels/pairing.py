@@ -1,6 +1,6 @@
 """Pairing: an unpaired person or group gets a code, which the owner approves.
 
-A code has 8 characters, is valid for an hour, and is only shown to whom it is for. At most three
+A code has 8 characters, is valid for an hour, and is only shown to its recipient. At most three
 codes of a channel wait at once, and a sender gets one reply an hour, whatever they send.
 """
 
@@ -148,7 +148,7 @@ SET_WRONG: Statement[None] = Statement(
 
 
 def request_pairing(tx: Transaction, channel: str, sender_id: str, name: str) -> str | None:
-    """The pairing code to send to an unpaired person; None if nothing is said to them."""
+    """The pairing code to send to an unpaired person; None if they get no reply."""
     if is_owner(tx.settings, channel, sender_id):
         return None
     sender = find_sender(tx, channel, sender_id)
@@ -170,7 +170,7 @@ def request_pairing(tx: Transaction, channel: str, sender_id: str, name: str) ->
 
 
 def request_group(tx: Transaction, channel: str, chat: str, name: str) -> str | None:
-    """The pairing code to send to a group that is not let in; None if nothing is said there."""
+    """The pairing code to send to a group that is not allowed; None if it gets no reply."""
     found = find_chat(tx, channel, chat)
     if found is not None and (found.access is not None or _told(tx, found.told_at)):
         return None
@@ -203,7 +203,7 @@ def approve(
     *,
     access: Access = Access.MEMBERS,
 ) -> Sender | ChatRecord | None:
-    """Let the person or the group with this code in; None if no request has it.
+    """Approve the person or the group with this code; None if no request has it.
 
     A wrong code is counted, so commit this also if it returns None: after five, no code of the
     channel is accepted for an hour.

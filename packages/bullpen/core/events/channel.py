@@ -63,11 +63,11 @@ class PairingAsked(ChannelEvent):
 
 
 class PairingApproved(ChannelEvent):
-    """A person or a group was let in, or the tier of a person was changed"""
+    """A person or a group was approved, or the tier of a person was changed"""
 
     type = "pairing_approved"
     level = Level.NOTICE
-    says = "{name} was let in as {tier}"
+    says = "{name} was approved as {tier}"
     name: str
     tier: str = note("a tier, or the access of a group")
     sender_id: str | None

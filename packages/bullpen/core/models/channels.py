@@ -15,7 +15,7 @@ CHATS = table(
         # True for a chat between one person and the bot, false for a group.
         column("direct", Boolean),
         column("name", Text),
-        # Who is answered in a group, `members` or `everyone`; NULL: the group is not let in.
+        # Who is answered in a group, `members` or `everyone`; NULL: the group is not allowed.
         nullable_column("access", Text),
         nullable_column("allowed_by", Text),
         # The pairing code of a group.
@@ -84,7 +84,7 @@ CHANNEL_HEALTH = table(
         nullable_column("hint", Text),
         column("since", Millis),
         column("paused", Boolean),
-        # When the owner was told that it is down; NULL once it is up again.
+        # When the owner was notified that it is down; NULL once it is up again.
         nullable_column("told_at", Millis),
         # The process that serves it.
         nullable_column("worker", Text),

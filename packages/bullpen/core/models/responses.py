@@ -54,7 +54,7 @@ def _columns() -> list[Column[Any]]:
         column("expires_at", Millis),
         nullable_column("last_error", Text),
         # While the outcome is unknown: the next look-up on the platform, the number of those done,
-        # and when people are told; NULL once they were.
+        # and when people are notified; NULL once they were.
         nullable_column("recover_at", Millis),
         nullable_column("recoveries", Integer),
         nullable_column("tell_at", Millis),

@@ -54,7 +54,7 @@ STALE_DELIVERY_HINT = "Stop sending this response; Bullpen handles it."
 _TOKEN = re.compile(r"[0-9]{1,18}\.[a-z0-9]{1,64}")
 
 LOOK_UP_TIME = 10 * MINUTE
-"""How long the outcome of a part is looked up before people are told that it is unknown."""
+"""How long the outcome of a part is looked up before people are notified that it is unknown."""
 
 _EVENT_OF_STATE = {
     ResponseState.ACKED: ResponseDelivered,
@@ -106,7 +106,7 @@ class Delivery(Response):
 
     @property
     def upto(self) -> int:
-        """The offset in the text from which it is to be sent."""
+        """The offset in the text at which it continues."""
         return max((each.upto or 0 for each in self.receipts), default=0)
 
     @property
@@ -363,7 +363,7 @@ def mark_undeliverable(tx: Transaction, token: str, error: str) -> None:
 def mark_unknown(tx: Transaction, token: str, error: str, *, look_up: bool = True) -> None:
     """End the delivery: a part was sent without a receipt, so it may have arrived.
 
-    With `look_up`, the platform is asked before people are told: see `core.outbox.recovery`.
+    With `look_up`, the platform is asked before people are notified: see `core.outbox.recovery`.
     """
     check_text(error, tx.settings.message_bytes, "the error")
     mark_response_unknown(tx, _lock_delivery(tx, token).id, error, look_up=look_up)

@@ -5,7 +5,7 @@ answer. The channel's client leases such responses, asks the platform, and repor
 `found`, `not_sent`, `look_again` or `cannot_tell`. An echo or a status callback of the platform,
 which may come at any time, is reported with `prove`.
 
-People are told if a look-up cannot tell, or after ten minutes. Later look-ups may still settle it.
+People are notified if a look-up cannot tell, or after ten minutes. Later look-ups may still settle it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from bullpen.core.text import check_line, check_text
 R = RESPONSES.c
 
 LATE_LOOK_UP = 10 * MINUTE
-"""The shortest time between two look-ups after people were told."""
+"""The shortest time between two look-ups after people were notified."""
 
 TOO_LONG = "it could not be found out in time whether the part arrived"
 
@@ -211,7 +211,7 @@ def cannot_tell(tx: Transaction, token: str, error: str) -> None:
 def look_again(tx: Transaction, token: str, after: int) -> bool:
     """Look up again after so many milliseconds; False if there is no further look-up.
 
-    After ten minutes people are told, and look-ups are rarer, until the response expires.
+    After ten minutes people are notified, and look-ups are rarer, until the response expires.
     """
     delivery = _lock_look_up(tx, token)
     at = tx.now + after
@@ -230,7 +230,7 @@ def prove(tx: Transaction, channel: str, response: int, part: int, receipt: str)
     """Count a part that the platform itself confirms; False if that changes nothing.
 
     The part counts once, in any state, also if a look-up said that it was not sent. A delivery that
-    a client is sending goes on under its token.
+    a client is sending continues under its token.
     """
     check_text(receipt, tx.settings.message_bytes, "the receipt")
     row = tx.one(LOCK_RESPONSE, {"response": response, "channel": channel})
@@ -244,7 +244,7 @@ def prove(tx: Transaction, channel: str, response: int, part: int, receipt: str)
 
 
 def tell_overdue(tx: Transaction, limit: int) -> int:
-    """Tell people of the responses that stayed unknown for ten minutes; returns how many.
+    """Notify people of the responses that stayed unknown for ten minutes; returns how many.
 
     This also covers channels whose client is stopped, or does no look-ups.
     """
@@ -264,7 +264,7 @@ def _lock_look_up(tx: Transaction, token: str) -> Lookup:
 
 
 def _count_part(tx: Transaction, row: Lookup, receipt: str, *, last: bool = False) -> None:
-    """Count the part that was begun, and go on with the delivery unless a client does."""
+    """Count the part that was begun, and continue the delivery unless a client does."""
     begun = row.part
     part = begun if begun and begun.part == row.parts_sent else SendingPart(row.parts_sent)
     receipts = encode_receipts((*row.receipts, part.receipt(receipt)))
@@ -289,7 +289,7 @@ def _continue(tx: Transaction, row: Lookup, *, arrived: bool) -> None:
 
 
 def _end_look_up(tx: Transaction, row: Lookup, again: int | None, error: str) -> None:
-    """Tell people, unless they were told before, and look up again at this time or never."""
+    """Notify people, unless they were notified before, and look up again at this time or never."""
     count = (row.recoveries or 0) + 1
     values = {"response": row.id, "count": count, "error": error}
     tx.write(END_LOOK_UP, {**values, "recover": again, "tell": None})
