@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from sqlalchemy import ColumnElement, bindparam, func, null, or_, select, update
+from sqlalchemy import ColumnElement, Select, bindparam, func, null, or_, select, update
 
 from bullpen.core.events.append import append_event
 from bullpen.core.events.channel import PairingApproved, PairingRevoked
@@ -197,14 +197,16 @@ MOVE_STATE: Statement[None] = Statement(
 
 def _addressed(state: ResponseState) -> Statement[tuple[int, str]]:
     """The responses of a state to a chat and its threads."""
-    prefix = bindparam("prefix", type_=R.reply_to.type)
-    return Statement(
-        lambda: select(R.id, R.reply_to).where(
+
+    def build() -> Select[tuple[int, str]]:
+        prefix = bindparam("prefix", type_=R.reply_to.type)
+        return select(R.id, R.reply_to).where(
             R.channel == bindparam("account"),
             R.status == const(state.value),
             func.substr(R.reply_to, const(1), func.length(prefix)) == prefix,
         )
-    )
+
+    return Statement(build)
 
 
 # The dead too: a person may retry them.

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from sqlalchemy import ColumnElement, bindparam, false, null, select, update
 
@@ -389,11 +390,10 @@ def mark_response_unknown(
     tx: Transaction, response: int, error: str, *, look_up: bool = True
 ) -> bool:
     """Make a pending response unknown: it may have arrived."""
-    source, target = ResponseState.PENDING, ResponseState.UNKNOWN
+    move = partial(_move, tx, response, ResponseState.PENDING, ResponseState.UNKNOWN)
     if not look_up:
-        return _move(tx, response, source, target, ResponseUnknown, error)
-    recover, tell = tx.now, tx.now + LOOK_UP_TIME
-    return _move(tx, response, source, target, ResponseUnconfirmed, error, recover, tell)
+        return move(ResponseUnknown, error)
+    return move(ResponseUnconfirmed, error, recover=tx.now, tell=tx.now + LOOK_UP_TIME)
 
 
 def check_delivery_token(token: str) -> int:

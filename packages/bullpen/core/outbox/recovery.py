@@ -5,7 +5,8 @@ answer. The channel's client leases such responses, asks the platform, and repor
 `found`, `not_sent`, `look_again` or `cannot_tell`. An echo or a status callback of the platform,
 which may come at any time, is reported with `prove`.
 
-People are notified if a look-up cannot tell, or after ten minutes. Later look-ups may still settle it.
+People are notified if a look-up cannot tell, or after ten minutes. A later look-up may still
+settle it.
 """
 
 from __future__ import annotations
