@@ -22,7 +22,7 @@ from bullpen.channels.capabilities import FILES_PATH, Capabilities
 from bullpen.channels.connection_gate import MAX_CONNECTIONS, RECEIVE_SECONDS, Gate
 from bullpen.channels.reachable import is_loopback_url
 from bullpen.core.clock import MINUTE, Clock
-from bullpen.core.errors import AddressTaken, BadSetting, StoreError
+from bullpen.core.errors import AddressTaken, BadSetting, Overloaded, StoreError
 
 LISTEN_HOST = "127.0.0.1"
 MAX_BODY_BYTES = 64 << 10

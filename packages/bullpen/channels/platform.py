@@ -108,6 +108,8 @@ class Sending:
     began_at: int
     """When the present attempt began, in milliseconds."""
     expires_at: int
+    window_until: int = 0
+    """When the platform's time for free text ends, in milliseconds; 0 if that is unknown."""
     reference: str = ""
     """What `note` recorded in this attempt, for example the id of an upload."""
 
@@ -221,6 +223,10 @@ class Platform(ABC):
     has_buttons: ClassVar[bool] = False
     chat_interval: ClassVar[float] = 0.0
     """Seconds between two parts to one chat."""
+    window_seconds: ClassVar[float | None] = None
+    """For how long after a person's message free text may be sent; None if without a limit.
+
+    The base records the end in `chats.window_until`, and passes it in `Sending.window_until`."""
     send_seconds: ClassVar[float] = 30.0
     """The time of one send or look-up, after which its outcome is unknown."""
 

@@ -331,7 +331,7 @@ def _twilio(port: int) -> tuple[ChannelSetting, ...]:
         ChannelSetting("api_key", "SID of an API key, `SK…`; empty = the auth token is used."),
         ChannelSetting("api_secret", "Secret of the API key.", secret=True),
         ChannelSetting("messaging_service", "SID of a messaging service, `MG…`, as the sender."),
-        *_listener(port),
+        *_listener(port, required=False),
         _api_url("https://api.twilio.com"),
     )
 
@@ -370,13 +370,13 @@ CHANNELS = ChannelRegistry(
             name="sms",
             address=AddressFormat(_PHONE_NUMBER, "sms:+491701234567", direct=True),
             settings=_twilio(3783),
-            factory="bullpen.channels.twilio:make_sms",
+            factory="bullpen.channels.twilio:Sms",
         ),
         ChannelInfo(
             name="whatsapp",
             address=AddressFormat(_PHONE_NUMBER, "whatsapp:+491701234567", direct=True),
             settings=(*_twilio(3784), _TEMPLATE),
-            factory="bullpen.channels.twilio:make_whatsapp",
+            factory="bullpen.channels.twilio:WhatsApp",
         ),
         ChannelInfo(
             name="web", address=AddressFormat(_ANY_NAME, "web:ann", direct=True), pull=True
