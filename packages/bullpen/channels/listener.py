@@ -251,7 +251,7 @@ class Listener:
             raise _Refused(503, Retry_After=str(RETRY_SECONDS))
         try:
             answer = task.result()
-        except StoreError as error:
+        except (StoreError, Overloaded) as error:
             self._log.warning("a webhook was not stored: %s", error)
             raise _Refused(503, Retry_After=str(RETRY_SECONDS)) from None
         except ValueError as error:
