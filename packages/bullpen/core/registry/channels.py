@@ -282,6 +282,24 @@ _SLACK = (
         when=_HTTP,
     ),
     *_listener(3781, when=_HTTP),
+    ChannelSetting(
+        "agent_view",
+        "`on` if the app is declared as an agent: each direct message is a thread, with Stop.",
+        default="off",
+        choices=("off", "on"),
+    ),
+    ChannelSetting(
+        "agent_names",
+        "`on` = messages show the name of the agent; needs the scope `chat:write.customize`.",
+        default="off",
+        choices=("off", "on"),
+    ),
+    ChannelSetting(
+        "shared_channels",
+        "`on` = people of other workspaces may write in channels shared with them.",
+        default="off",
+        choices=("off", "on"),
+    ),
     _api_url("https://slack.com/api/"),
 )
 
@@ -352,7 +370,7 @@ CHANNELS = ChannelRegistry(
                 r"\d{6,12}\.\d{1,9}",
             ),
             settings=_SLACK,
-            factory="bullpen.channels.slack:make_slack",
+            factory="bullpen.channels.slack:Slack",
         ),
         ChannelInfo(
             name="telegram",
