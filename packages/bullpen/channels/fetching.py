@@ -186,10 +186,14 @@ class FetchingClient:
     ) -> None:
         await self._session.close()
 
-    async def fetch(self, source: Download, name: str, size: int | None = None) -> Fetched:
-        """Fetch one file; raises `NotTaken`. `size` is the size that the platform announced."""
+    def check_size(self, size: int | None) -> None:
+        """Raise `TooLarge` for a file whose announced size is over the limit."""
         if size is not None and size > self.limit:
             raise TooLarge(size, self.limit)
+
+    async def fetch(self, source: Download, name: str, size: int | None = None) -> Fetched:
+        """Fetch one file; raises `NotTaken`. `size` is the size that the platform announced."""
+        self.check_size(size)
         try:
             async with asyncio.timeout(self._seconds), self._open(source) as answer:
                 return await self._receive(answer, name, size)
