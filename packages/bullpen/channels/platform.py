@@ -65,7 +65,8 @@ class Place:
 class Download:
     """How a file is fetched: only from these hosts, and the headers only from the first."""
 
-    url: str
+    url: str = field(repr=False)
+    """It may contain a credential."""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     hosts: tuple[str, ...] = ()
     """Names of hosts; `.example.com` means every host below it."""
