@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from bullpen.channels.slack_events import METADATA_EVENT
 from bullpen.channels.slack_webhook import EVENTS_PATH
@@ -60,6 +60,17 @@ LONG_DESCRIPTION = (
 )
 PROMPTS = (("What can you do?", "/help"), ("Which agents are there?", "/agents"))
 MAX_NAME = 35
+
+
+def make_manifest(settings: Mapping[str, str], account: str = "slack") -> dict[str, object]:
+    """The manifest for an account: `slack-sage` is an app with the name Sage."""
+    _, _, own = account.partition("-")
+    return manifest(
+        own.replace("-", " ").title() or "Bullpen",
+        settings.get("transport", ""),
+        settings.get("public_url", ""),
+        agents=settings.get("agent_view") == "on",
+    )
 
 
 def manifest(
