@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tests.cli.schemas import conversations, home, queue, roster, times
+from tests.cli.schemas import channels, conversations, home, queue, roster, times
 
 DEGRADED = 3
 
@@ -37,6 +37,10 @@ ENTRIES: Mapping[str, Entry] = {
     "agent resume": Entry(queue.LanesMoved, "coder"),
     "agent set": Entry(roster.Agent, "coder --permission read"),
     "agent show": Entry(roster.AgentShown, "coder"),
+    "channel list": Entry(list[channels.Channel]),
+    "channel pause": Entry(channels.Channel, "telegram"),
+    "channel resume": Entry(channels.Channel, "telegram"),
+    "channel status": Entry(channels.Channel, "telegram", status=DEGRADED),
     "config check": Entry(home.SettingsChecked, storeless=True),
     "config get": Entry(home.Setting, "max_hops", storeless=True),
     "config list": Entry(list[home.Setting], storeless=True),
@@ -68,6 +72,11 @@ ENTRIES: Mapping[str, Entry] = {
     "logs": Entry(list[home.LogLine], storeless=True),
     "model list": Entry(list[roster.Model]),
     "model set": Entry(roster.Switched, "small --provider custom:local --yes"),
+    "pairing approve": Entry(channels.Pairing, "{code} --tier guest"),
+    "pairing block": Entry(channels.Pairing, "telegram 4711"),
+    "pairing list": Entry(list[channels.Pairing]),
+    "pairing revoke": Entry(channels.Unpaired, "telegram 4711 --yes"),
+    "pairing tier": Entry(channels.Pairing, "telegram 4711 guest"),
     "provider add": Entry(
         roster.Provider, "mine --harness codex --base-url http://127.0.0.1:7", stdin="a-key\n"
     ),
@@ -153,7 +162,12 @@ WITH_SERVICES: Mapping[str, Entry] = {
 }
 """What is said by those that need services, in the order in which they are run."""
 
-SHOWN_ELSEWHERE: Mapping[str, Any] = {"demo team": conversations.Demonstration}
+SHOWN_ELSEWHERE: Mapping[str, Any] = {
+    "channel manifest": dict,
+    "channel setup": channels.SetUp,
+    "channel test": channels.Tested,
+    "demo team": conversations.Demonstration,
+}
 """What is said by those that take long, and have a test of their own."""
 
 OPEN_TO_AGENTS = frozenset(

@@ -10,6 +10,9 @@ from pathlib import Path
 from bullpen.core.access.keys import Scope, add_key
 from bullpen.core.access.owner import ensure_token
 from bullpen.core.answers.complete import fail
+from bullpen.core.channels.chats import Access, ChatSeen, allow_group, touch_chat
+from bullpen.core.channels.pairing import request_pairing
+from bullpen.core.channels.senders import Tier, set_tier
 from bullpen.core.clock import DAY, HOUR
 from bullpen.core.company import add_agent
 from bullpen.core.heartbeats.manage import change_heartbeat
@@ -52,6 +55,7 @@ class Names:
     dead_response: str
     response: str
     backup: str
+    code: str
 
     def fill(self, arguments: str, home: Path) -> list[str]:
         """The arguments, with the ids of this home, of which `home` is a copy."""
@@ -73,6 +77,8 @@ def furnish(bullpen: Bullpen) -> Names:
             with store.write() as tx:
                 messages(tx)
         with store.write() as tx:
+            code = _people(tx)
+        with store.write() as tx:
             schedule = _schedules(tx)
             change_heartbeat(tx, "coder", on=True, every=HOUR)
             send_to_owner(tx, "something to read")
@@ -93,8 +99,19 @@ def furnish(bullpen: Bullpen) -> Names:
         schedule=schedule,
         dead_response=str(dead.id),
         response=str(waiting.id),
+        code=code,
         backup=str(bullpen.ok("db", "backup", "--json").json["path"]),
     )
+
+
+def _people(tx: Transaction) -> str:
+    """People and a group on a channel; the code of one who waits."""
+    set_tier(tx, "telegram", "4711", Tier.MEMBER, "owner", "Ann")
+    touch_chat(tx, "telegram", ChatSeen(chat="-100", direct=False, name="The office"))
+    allow_group(tx, "telegram", "-100", Access.MEMBERS, "owner")
+    code = request_pairing(tx, "telegram", "4712", "Bob")
+    assert code is not None
+    return code
 
 
 def _company(tx: Transaction) -> None:

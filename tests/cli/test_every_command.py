@@ -95,12 +95,15 @@ FREE_TEXT = {
     "agents": ("name", "model", "system_prompt"),
     "api_keys": ("name",),
     "attempts": ("worker", "error", "provider", "model"),
+    "channel_health": ("reason", "hint"),
     "chat_messages": ("from_agent", "message"),
     "lanes": ("claimed_by", "reason"),
     "messages": ("sender", "message", "last_error", "claimed_by"),
     "custom_providers": ("name", "model"),
     "responses": ("sender", "message", "original_message", "last_error"),
     "schedules": ("message",),
+    "senders": ("name",),
+    "chats": ("name",),
     "teams": ("name",),
 }
 
@@ -184,7 +187,8 @@ def test_nobody_has_to_read_what_it_prints(
 
 
 SHOWING = [
-    *("agent list", "agent show", "config list", "db check", "doctor", "events"),
+    *("agent list", "agent show", "channel list", "channel status", "config list", "db check"),
+    *("doctor", "events", "pairing list"),
     *("heartbeat history", "heartbeat list", "heartbeat show", "history list", "history people"),
     *("history search", "key list", "logs", "model list", "provider list", "provider show"),
     *("queue agents", "queue causes", "queue dead", "queue held", "queue list", "queue show"),

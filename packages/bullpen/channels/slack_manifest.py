@@ -62,17 +62,6 @@ PROMPTS = (("What can you do?", "/help"), ("Which agents are there?", "/agents")
 MAX_NAME = 35
 
 
-def make_manifest(settings: Mapping[str, str], account: str = "slack") -> dict[str, object]:
-    """The manifest for an account: `slack-sage` is an app with the name Sage."""
-    _, _, own = account.partition("-")
-    return manifest(
-        own.replace("-", " ").title() or "Bullpen",
-        settings.get("transport", ""),
-        settings.get("public_url", ""),
-        agents=settings.get("agent_view") == "on",
-    )
-
-
 def manifest(
     name: str, transport: str = "socket", url: str = "", agents: bool = False
 ) -> dict[str, object]:
@@ -103,6 +92,12 @@ def manifest(
             "token_rotation_enabled": False,
         },
     }
+
+
+def app_manifest(name: str, values: Mapping[str, str]) -> dict[str, object]:
+    """The manifest of an app with this name, for an account with these settings."""
+    agents = values["agent_view"] == "on"
+    return manifest(name, values["transport"], values["public_url"], agents=agents)
 
 
 def _features(name: str, request: dict[str, str], agents: bool) -> dict[str, object]:

@@ -214,6 +214,34 @@ def _keys(tx: Transaction) -> Candidates:
     return ((each.id, each.name) for each in list_keys(tx))
 
 
+def _channels(tx: Transaction) -> Candidates:
+    from bullpen.core.inspect.channels import client_names, list_channels
+
+    return ((each.channel, each.state) for each in list_channels(tx, client_names()))
+
+
+def _pairing_codes(tx: Transaction) -> Candidates:
+    from bullpen.core.channels.people import list_waiting_pairings
+
+    return ((each.code or "", f"{each.channel}: {each.name}") for each in list_waiting_pairings(tx))
+
+
+def senders(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Complete the id of a person or a group on the channel that was typed."""
+
+    def find(tx: Transaction) -> Candidates:
+        from bullpen.core.channels.people import list_pairings, list_waiting_pairings
+
+        channel = str(context.params.get("channel") or "")
+        found = [each for each in list_waiting_pairings(tx) if each.channel == channel]
+        found += list_pairings(tx, channel, MAX_CANDIDATES)
+        return ((each.id, each.name) for each in found)
+
+    return complete_from(find)(context, _, incomplete)
+
+
+channels = complete_from(_channels)
+pairing_codes = complete_from(_pairing_codes)
 agents = complete_from(_agents)
 teams = complete_from(_teams)
 providers = complete_from(_providers)

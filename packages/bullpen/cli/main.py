@@ -40,6 +40,10 @@ SECTIONS = {
         "history": "bullpen.cli.history:history",
         "events": "bullpen.cli.events:events",
     },
+    "Channels": {
+        "channel": "bullpen.cli.channel:channel",
+        "pairing": "bullpen.cli.pairing:pairing",
+    },
     "Schedules": {
         "schedule": "bullpen.cli.schedule:schedule",
         "heartbeat": "bullpen.cli.heartbeat:heartbeat",

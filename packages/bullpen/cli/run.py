@@ -8,11 +8,14 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import asdict
+from pkgutil import resolve_name
 
 import click
 
 from bullpen.cli.command import require_person
 from bullpen.cli.lazy import LazyGroup, keep_imports
+from bullpen.cli.output import print_json
 from bullpen.core.logs import configure_logging
 from bullpen.core.network import check_api_address
 from bullpen.core.settings import Settings
@@ -96,8 +99,10 @@ def scheduler() -> None:
 
 @run.command()
 @click.argument("name")
+@click.option("--check", is_flag=True, hidden=True, help="Only check the settings, and end.")
+@click.option("--probe", metavar="ID", default="", hidden=True, help="Chat for further tests.")
 @click.pass_obj
-def channel(settings: Settings, name: str) -> None:
+def channel(settings: Settings, name: str, check: bool, probe: str) -> None:
     """Run the client of a channel.
 
     The client receives people's messages and delivers responses. NAME is a channel or one of its
@@ -112,6 +117,10 @@ def channel(settings: Settings, name: str) -> None:
         from bullpen.channels import main
 
     info = main.find_channel(name, settings)
+    if check:
+        check_channel = resolve_name("bullpen.channels.main:check_channel")
+        print_json([asdict(each) for each in check_channel(settings, info, probe=probe)])
+        return
     with _service_store(name) as store:
         main.run(store, info)
 

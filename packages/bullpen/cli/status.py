@@ -22,8 +22,10 @@ from bullpen.cli.output import (
 )
 from bullpen.cli.response import CLI
 from bullpen.cli.watch import WATCH_SECONDS, watch
+from bullpen.core.channels.health import ChannelState
 from bullpen.core.clock import SECOND
 from bullpen.core.errors import BullpenError, UnknownService, UnsafeDirectory
+from bullpen.core.inspect.channels import ChannelRecord, channel_fields, list_channels
 from bullpen.core.inspect.lanes import LaneRecord
 from bullpen.core.inspect.queue import QueueStatus, queue_status
 from bullpen.core.inspect.responses import list_deliverable
@@ -59,6 +61,7 @@ class StoreStatus:
     now: int
     unread: int
     hold: Hold | None
+    channels: Sequence[ChannelRecord]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,7 @@ def read_store_status(settings: Settings) -> StoreStatus:
             now=tx.now,
             unread=len(list_deliverable(tx, CLI, 0, MAX_LIMIT)),
             hold=find_hold(tx),
+            channels=list_channels(tx),
         )
 
 
@@ -99,6 +103,8 @@ def print_store_status(store: StoreStatus, last: Backup | None) -> None:
         f"{format_count(queue.outgoing, 'response')} to deliver",
     )
     _print_field("Queue", SEPARATOR.join(counts))
+    for each in store.channels:
+        _print_field("Channel", _format_channel(each, store.now))
     _print_field("Jobs", _format_jobs(store))
     age = "none" if last is None else f"{format_duration(store.now - last.made_at)} ago"
     _print_field("Backup", age)
@@ -129,7 +135,32 @@ def _format_jobs(store: StoreStatus) -> str:
     return f"{len(store.jobs)} ok, last run {last} ago"
 
 
+def _format_channel(channel: ChannelRecord, now: int) -> str:
+    parts = [f"{channel.channel} {channel.state}"]
+    if channel.since is not None:
+        parts[0] += f" for {format_duration(now - channel.since)}"
+    if channel.last_message_at is not None:
+        parts.append(f"last message {format_duration(now - channel.last_message_at)} ago")
+    return SEPARATOR.join([*parts, *filter(None, [channel.details])])
+
+
+def _channel_actions(channel: ChannelRecord) -> Iterator[Action]:
+    name = channel.channel
+    if channel.waiting:
+        count = format_count(channel.waiting, "pairing request waits", "pairing requests wait")
+        yield Action(f"{count} on {name}.", (f"bullpen pairing list --channel {name}",))
+    if channel.paused:
+        yield Action(f"{name} is paused.", (f"bullpen channel resume {name}",))
+    elif channel.state in (ChannelState.DOWN, ChannelState.DEGRADED):
+        why = f": {channel.reason}" if channel.reason else ""
+        hint = f" {channel.hint}" if channel.hint else ""
+        text = f"{name} is {channel.state}{why.rstrip('.')}.{hint}"
+        yield Action(text, (f"bullpen channel status {name}",))
+
+
 def _store_actions(store: StoreStatus) -> Iterator[Action]:
+    for channel in store.channels:
+        yield from _channel_actions(channel)
     for lane in store.lanes:
         why = f": {lane.reason}" if lane.reason else ""
         yield Action(
@@ -293,6 +324,7 @@ def _document(
         "api": api_url(settings) if api_runs(services) else None,
         "queue": None if store is None else _queue_fields(store.queue),
         "system_agents": None if store is None else [asdict(each) for each in store.jobs],
+        "channels": None if store is None else [channel_fields(each) for each in store.channels],
         "unread": None if store is None else store.unread,
         "held_back": None if store is None or store.hold is None else asdict(store.hold),
     }

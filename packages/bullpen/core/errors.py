@@ -32,6 +32,9 @@
     │   ├── UnknownSchedule
     │   ├── UnknownKey
     │   ├── UnknownFile
+    │   ├── UnknownChannel
+    │   ├── UnknownCode            of a pairing request, or expired
+    │   ├── UnknownSender
     │   └── UnknownService
     ├── Conflict
     │   ├── DuplicateMessage       has the state of the first one
@@ -297,6 +300,18 @@ class UnknownKey(NotFound, hint="Run `bullpen key list` to see all keys."):
 
 class UnknownFile(NotFound, hint="Use the name that the upload or the answer gave."):
     """The file does not exist, or the caller must not see it."""
+
+
+class UnknownChannel(NotFound, hint="Run `bullpen channel list` to see all channels."):
+    """The channel does not exist, or has no client."""
+
+
+class UnknownCode(NotFound, hint="Run `bullpen pairing list` to see the requests."):
+    """No pairing request has this code."""
+
+
+class UnknownSender(NotFound, hint="Run `bullpen pairing list` to see people and groups."):
+    """The person or the group does not exist on this channel."""
 
 
 class UnknownService(NotFound, hint="Run `bullpen status` to see all services."):

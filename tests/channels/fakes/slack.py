@@ -397,8 +397,7 @@ class FakeSlack(FakePlatform):
             await asyncio.sleep(wait)
             with suppress(ConnectionError, aiohttp.ClientError, TimeoutError):
                 await (self._post_event(delivery) if self.hook else self._send(delivery))
-                if delivery.acked.is_set() or (not self.hook and await self._acked(delivery)):
-                    self.changed()
+                if await self._acked(delivery):
                     return
             delivery.attempts += 1
             if delivery.kind != "events_api":

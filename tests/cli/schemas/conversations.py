@@ -79,6 +79,7 @@ class Traced(Document):
     schema_: str | None = Field(alias="schema")
     created_at: int
     updated_at: int
+    written_at: int | None
     archived: bool
     claimed_at: int | None
     started_at: int | None

@@ -6,6 +6,7 @@ from pydantic import JsonValue
 
 from bullpen.core.access.keys import KeyKind, Scope
 from tests.cli.schemas.base import Document
+from tests.cli.schemas.channels import Channel
 from tests.cli.schemas.queue import Hold
 
 
@@ -236,6 +237,7 @@ class Status(Document):
     api: str | None
     queue: Queue | None
     system_agents: list[SystemAgent] | None
+    channels: list[Channel] | None
     unread: int | None
     held_back: Hold | None
 

@@ -36,6 +36,7 @@ class Message(Document):
     payload: str | None
     schema_: str | None = Field(alias="schema")
     created_at: int
+    written_at: int | None
     updated_at: int
 
 

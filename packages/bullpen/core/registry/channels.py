@@ -138,6 +138,10 @@ class ChannelInfo:
     """`module:attribute` of a callable that takes a `ChannelContext` and returns its client.
 
     Empty if there is no client."""
+    manifest: str = ""
+    """`module:attribute` of a function that returns the manifest of the platform's app, as JSON.
+
+    It takes the name of the app and the account's settings. Empty if there is no manifest."""
     pull: bool = False
     """True if people fetch their responses, for example with `bullpen response read`.
 
@@ -241,8 +245,7 @@ def _listener(
     return (
         ChannelSetting(
             "public_url",
-            "URL at which the platform reaches the listener, such as "
-            "`https://bots.example.org/slack`.",
+            "URL at which the platform reaches the listener, such as `https://bullpen.example.org`.",
             required=required,
             when=when,
             url=True,
@@ -372,6 +375,7 @@ CHANNELS = ChannelRegistry(
             ),
             settings=_SLACK,
             factory="bullpen.channels.slack:Slack",
+            manifest="bullpen.channels.slack_manifest:app_manifest",
         ),
         ChannelInfo(
             name="telegram",

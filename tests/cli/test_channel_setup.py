@@ -1,0 +1,160 @@
+"""bullpen channel setup: settings are checked live before they are saved; secrets stay secret."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bullpen.channels import main
+from bullpen.core.channels.chats import ChatSeen, touch_chat
+from bullpen.core.registry import CHANNELS
+from tests.cli.command import PROGRAM, Bullpen, Result
+from tests.cli.open_store import direct
+from tests.cli.schemas.channels import SetUp
+from tests.registry.packages import install
+
+LIMIT_SECONDS = 120.0
+pytestmark = pytest.mark.skipif(not hasattr(main, "check_channel"), reason="no check yet")
+GOOD, WRONG = "pigeon-token-good", "pigeon-token-wrong"
+CODE = """
+from bullpen.channels.failures import ChannelDown
+from bullpen.channels.platform import Finding, Identity, Platform
+from bullpen.core.registry import ChannelInfo, ChannelSetting
+
+SETTINGS = (
+    ChannelSetting("token", "Token of the loft.", required=True, secret=True),
+    ChannelSetting("way", "How letters arrive: `air` or `foot`.", default="air",
+                   choices=("air", "foot")),
+    ChannelSetting("shoes", "Size of the shoes.", required=True, when=("way", "foot"),
+                   limits=(30, 50)),
+)
+PIGEON = ChannelInfo(name="pigeon", settings=SETTINGS, factory="loft:Pigeon")
+
+
+class Pigeon(Platform):
+    async def start(self):
+        if self.context.setting("token") != "pigeon-token-good":
+            raise ChannelDown("invalid_auth", "the loft refuses the token", "Ask for a new token.")
+        return Identity(id="B1", name="Bluebell")
+
+    async def check(self):
+        return [Finding(ok=True, code="way", text=self.context.setting("way"))]
+
+    async def probe(self, chat):
+        return [Finding(ok=True, code="letters", text=f"a letter reached {chat}")]
+
+    async def receive(self, intake): ...
+    def parse(self, payload): ...
+    def fits(self, text): return True
+    async def send(self, sending, note): ...
+"""
+
+
+@pytest.fixture
+def loft(bullpen: Bullpen, tmp_path: Path) -> Bullpen:
+    """A home in which the package of a channel is installed."""
+    install(tmp_path / "packages", "loft", CHANNELS.group, {"pigeon": "loft:PIGEON"}, CODE)
+    path = os.pathsep.join([str(tmp_path / "packages"), *filter(None, sys.path)])
+    return Bullpen(bullpen.home, {"PYTHONPATH": path})
+
+
+def set_up(bullpen: Bullpen, *args: str, stdin: str = "", **more: str) -> Result:
+    """Run the command in a process of its own, which finds the package."""
+    done = subprocess.run(
+        [*PROGRAM, "channel", "setup", *args, "--no-input"],
+        env=bullpen.environment(**more),
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_SECONDS,
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    return Result(done.returncode, done.stdout, done.stderr)
+
+
+def saved(bullpen: Bullpen) -> str:
+    """The text of settings.toml; empty if it is missing."""
+    file = bullpen.home / "settings.toml"
+    return file.read_text(encoding="utf-8") if file.exists() else ""
+
+
+def test_settings_that_the_platform_accepts_are_saved(loft: Bullpen) -> None:
+    done = set_up(loft, "pigeon-home", "--set", "token", "-", "--json", stdin=f"{GOOD}\n")
+    assert done.status == 0, done
+    document = SetUp.model_validate_json(done.out)
+    assert document.changed == ["pigeon-home.token"]
+    assert [each.text for each in document.findings] == ["connected as Bluebell", "air"]
+    assert f'[pigeon-home]\ntoken = "{GOOD}"' in saved(loft)
+    assert GOOD not in done.out + done.err
+    assert (loft.home / "settings.toml").stat().st_mode & 0o077 == 0
+
+
+def test_settings_that_the_platform_refuses_are_not_saved_and_it_says_why(loft: Bullpen) -> None:
+    done = set_up(loft, "pigeon", "--set", "token", "-", stdin=f"{WRONG}\n")
+    assert done.status == 1
+    assert "the loft refuses the token" in done.err
+    assert "Ask for a new token." in done.err
+    assert "Nothing was saved" in done.err
+    assert saved(loft) == ""
+    assert WRONG not in done.out + done.err
+    anyway = set_up(loft, "pigeon", "--set", "token", "-", "--no-check", stdin=f"{WRONG}\n")
+    assert anyway.status == 0, anyway
+    assert WRONG in saved(loft)
+
+
+def test_a_setting_that_is_required_by_another_must_be_given(loft: Bullpen) -> None:
+    half = set_up(loft, "pigeon", "--set", "token", "-", "--set", "way", "foot", stdin=f"{GOOD}\n")
+    assert (half.status, half.out) == (2, "")
+    assert "pigeon.shoes is not set" in half.err
+    for wrong, reason in (
+        (("shoes", "9"), "must be at least 30"),
+        (("way", "sea"), "must be air or foot"),
+    ):
+        refused = set_up(
+            loft,
+            "pigeon",
+            "--set",
+            "token",
+            "-",
+            "--set",
+            "way",
+            "foot",
+            "--set",
+            *wrong,
+            stdin=f"{GOOD}\n",
+        )
+        assert refused.status == 2
+        assert reason in refused.err
+    assert saved(loft) == ""
+
+
+def test_a_secret_is_refused_as_an_argument(loft: Bullpen) -> None:
+    refused = set_up(loft, "pigeon", "--set", "token", GOOD)
+    assert refused.status == 2
+    assert "is a secret and cannot be given as an argument" in refused.err
+    assert GOOD not in refused.err
+
+
+def test_the_owner_is_set_and_a_probe_in_their_chat_is_kept(loft: Bullpen) -> None:
+    with direct(loft) as store, store.write() as tx:
+        touch_chat(tx, "pigeon", ChatSeen(chat="nest-7", direct=True, person="4711"))
+    nobody = set_up(loft, "pigeon", "--set", "token", "-", "--probe", stdin=f"{GOOD}\n")
+    assert nobody.status == 1
+    assert "no chat of the owner is known on pigeon" in nobody.err
+    done = set_up(loft, "pigeon", "--owner", "4711", "--probe", "--json")
+    document = SetUp.model_validate_json(done.out)
+    assert document.changed == ["owner_channel", "owner_id"]
+    assert "a letter reached nest-7" in [each.text for each in document.findings]
+    status = subprocess.run(
+        [*PROGRAM, "channel", "status", "pigeon"],
+        env=loft.environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_SECONDS,
+    )
+    assert "a letter reached nest-7" in status.stdout
