@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from bullpen.core.errors import BadSetting
@@ -27,9 +26,9 @@ MAX_SHOWN_CHARS = 80
 class AccountValues:
     """What is set for accounts; a channel's defaults are added when it is read."""
 
-    named: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    named: Mapping[str, str] = field(default_factory=dict)
     """Checked values by name, such as `slack.bot_token`."""
-    variables: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    variables: Mapping[str, str] = field(default_factory=dict)
     """Variables that may be settings of packages' channels, which are loaded when one is used."""
 
     def __repr__(self) -> str:
