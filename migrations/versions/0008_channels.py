@@ -34,6 +34,7 @@ def upgrade() -> None:
         for name, kind in RESPONSE_COLUMNS.items():
             op.add_column(table, sa.Column(name, kind(), nullable=True))
         _rewrite_receipts(table, old=str, new=lambda receipt: {"id": receipt})
+    _index_pending("channel", "id", "available_at", "expires_at")
     to_recover = sa.text("status = 'unknown' AND recover_at IS NOT NULL")
     op.create_index(
         "ix_responses_recover",
@@ -46,6 +47,7 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     op.drop_index("ix_responses_recover", "responses")
+    _index_pending("channel", "available_at", "id", "expires_at")
     for table in RESPONSE_TABLES:
         _rewrite_receipts(table, old=dict, new=lambda receipt: receipt["id"])
         for name in RESPONSE_COLUMNS:
@@ -54,6 +56,19 @@ def downgrade() -> None:
         op.drop_column(table, "written_at")
     for table in ("channel_health", "senders", "chats"):
         op.drop_table(table)
+
+
+def _index_pending(*columns: str) -> None:
+    """Create the index of the responses that are leased, with another order of its columns."""
+    pending = sa.text("status = 'pending'")
+    op.drop_index("ix_responses_pending", "responses")
+    op.create_index(
+        "ix_responses_pending",
+        "responses",
+        list(columns),
+        sqlite_where=pending,
+        postgresql_where=pending,
+    )
 
 
 def _rewrite_receipts(table, old, new) -> None:  # noqa: ANN001 - a type, and a function of its values

@@ -10,7 +10,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # what type checkers and editors read; a test compares it with the names below
-    from bullpen.channels.base import ChannelContext as ChannelContext
     from bullpen.core.answers.attachments import OpenFile as OpenFile
     from bullpen.core.answers.attachments import RefusedFile as RefusedFile
     from bullpen.core.answers.complete import complete as complete
@@ -95,7 +94,6 @@ if TYPE_CHECKING:  # what type checkers and editors read; a test compares it wit
 __version__ = "0.1.0"
 
 _NAMES_BY_MODULE = {
-    "channels.base": ["ChannelContext"],
     "core.answers.attachments": ["OpenFile", "RefusedFile"],
     "core.answers.complete": ["complete", "fail"],
     "core.company": ["add_agent", "change_agent", "remove_agent", "remove_team"],

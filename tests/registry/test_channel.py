@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import queue
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from bullpen.channels import main
-from bullpen.channels.base import ChannelContext
+from bullpen.channels import (
+    ChannelContext,
+    Document,
+    Identity,
+    Inbound,
+    Intake,
+    Note,
+    Payload,
+    Platform,
+    Sending,
+    main,
+)
 from bullpen.channels.main import ChannelProcess, find_channel
-from bullpen.core.answers.attachments import OpenFile, RefusedFile
+from bullpen.core.answers.attachments import OpenFile, RefusedFile, open_response_files
 from bullpen.core.errors import BadSetting, ServiceFailed, UnknownService
 from bullpen.core.message import Answer
-from bullpen.core.models import WORKERS
+from bullpen.core.models import CHANNEL_HEALTH, WORKERS
 from bullpen.core.outbox.delivery import lease_responses
 from bullpen.core.outbox.write import send_to_person
 from bullpen.core.registry import CHANNELS, ChannelInfo
@@ -33,6 +46,7 @@ from bullpen.ops.services.programs import (
 )
 from bullpen.ops.services.supervisor import CORE_SERVICES
 from tests.conformance.verbs import hire, rows
+from tests.processor.working import eventually
 from tests.registry.packages import install
 from tests.stores import Stores
 
@@ -56,47 +70,64 @@ def store(stores: Stores, settings: Settings) -> Iterator[Store]:
         yield opened
 
 
-class Client:
-    """A client that records what it is made with and runs until it is stopped."""
+class Pigeon(Platform):
+    """A platform that receives nothing, and records what it is made with and sends."""
 
     made: ChannelContext
-    woken: threading.Event
+    sent: queue.SimpleQueue[str]
 
     def __init__(self, context: ChannelContext) -> None:
-        Client.made = context
-        Client.woken = threading.Event()
-        context.on_commit(f"responses:{context.info.name}", Client.woken.set)
+        super().__init__(context)
+        Pigeon.made = context
+        Pigeon.sent = queue.SimpleQueue()
 
-    def run(self, stop: threading.Event) -> None:
-        """Wait for the stop."""
-        assert stop.wait(SOON)
+    async def start(self) -> Identity:
+        return Identity("pigeon")
+
+    async def receive(self, intake: Intake) -> None:
+        intake.connected()
+        await asyncio.Event().wait()
+
+    def parse(self, payload: Payload) -> Inbound | None:
+        return None
+
+    def fits(self, text: Document) -> bool:
+        return True
+
+    async def send(self, sending: Sending, note: Note) -> str:
+        Pigeon.sent.put("" if sending.text is None else sending.text.plain())
+        return sending.key
 
 
-class Ending:
-    """A client that ends by itself."""
+class Fails(Pigeon):
+    """A platform with a fault that the base client cannot handle."""
 
-    def __init__(self, context: ChannelContext) -> None:
-        self.account = context.account
-
-    def run(self, stop: threading.Event) -> None:
-        """End, in one way or the other."""
-        if self.account == "fails":
-            raise ConnectionError("the platform is gone")
+    @property
+    def progress_seconds(self) -> float:  # type: ignore[override]
+        """The base client reads this at its start."""
+        raise ConnectionError("the platform is gone")
 
 
-class Broken:
-    """A client that cannot be made."""
+class Stuck(Pigeon):
+    """A platform that does not let the client stop."""
+
+    async def close(self) -> None:
+        time.sleep(1.0)
+
+
+class Broken(Pigeon):
+    """A platform that cannot be made."""
 
     def __init__(self, context: ChannelContext) -> None:
         raise ZeroDivisionError
 
 
-def info(client: type, name: str = "pigeon") -> ChannelInfo:
+def info(client: type, name: str = "slack-test") -> ChannelInfo:
     """A channel with this client."""
     return ChannelInfo(name=name, factory=f"{client.__module__}:{client.__name__}")
 
 
-def test_a_client_gets_its_store_settings_account_and_wake_ups(
+def test_a_platform_gets_its_settings_and_account_and_a_commit_wakes_it(
     stores: Stores, settings: Settings
 ) -> None:
     accounts = AccountValues({"slack.bot_token": "xoxb-1", "slack-sage.bot_token": "xoxb-2"})
@@ -106,32 +137,28 @@ def test_a_client_gets_its_store_settings_account_and_wake_ups(
 
 def _check_context(store: Store) -> None:
     ended = threading.Event()
-    process = ChannelProcess(store, info(Client, "slack-sage"), ended.set)
+    process = ChannelProcess(store, info(Pigeon, "slack-sage"), ended.set)
     process.start()
     assert [row["kind"] for row in rows(store, WORKERS)] == ["slack-sage"]
-    context = Client.made
-    assert (context.store, context.settings, context.account) == (
-        store,
-        store.settings,
-        "slack-sage",
+    eventually(
+        lambda: [each["state"] for each in rows(store, CHANNEL_HEALTH)] == ["up"], "it is up"
     )
-    assert context.setting("bot_token") == "xoxb-2"
-    assert context.setting("transport") == "socket"
+    assert Pigeon.made.account == "slack-sage"
+    assert Pigeon.made.setting("bot_token") == "xoxb-2"
+    assert Pigeon.made.setting("transport") == "socket"
     with store.write() as tx:
         send_to_person(tx, Answer(message="coo"), channel="slack-sage", sender="ann")
-    assert Client.woken.wait(SOON)
+    assert Pigeon.sent.get(timeout=SOON) == "coo"
     process.stop()
     assert not process.failed
     assert not ended.is_set()
     assert rows(store, WORKERS) == []
+    assert [each["state"] for each in rows(store, CHANNEL_HEALTH)] == ["stopped"]
 
 
-@pytest.mark.parametrize("account", ["ends", "fails"])
-def test_a_client_that_ends_by_itself_ends_the_process_as_a_failure(
-    store: Store, account: str
-) -> None:
+def test_a_client_that_fails_ends_the_process_as_a_failure(store: Store) -> None:
     ended = threading.Event()
-    process = ChannelProcess(store, info(Ending, account), ended.set)
+    process = ChannelProcess(store, info(Fails), ended.set)
     process.start()
     assert ended.wait(SOON)
     process.stop()
@@ -141,15 +168,19 @@ def test_a_client_that_ends_by_itself_ends_the_process_as_a_failure(
 
 def test_a_client_that_does_not_stop_is_left(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(main, "CLIENT_STOP_SECONDS", 0.1)
-    process = ChannelProcess(store, info(Client), threading.Event().set)
+    process = ChannelProcess(store, info(Stuck), threading.Event().set)
     process.start()
     process.stop()
     assert rows(store, WORKERS) == []
+    eventually(lambda: "client" not in {each.name for each in threading.enumerate()}, "it ends")
 
 
-def test_a_client_that_cannot_be_made_leaves_no_worker(store: Store) -> None:
-    with pytest.raises(ZeroDivisionError):
-        ChannelProcess(store, info(Broken), threading.Event().set)
+def test_a_platform_that_cannot_be_made_ends_the_process_as_a_failure(store: Store) -> None:
+    ended = threading.Event()
+    process = ChannelProcess(store, info(Broken), ended.set)
+    process.start()
+    assert ended.wait(SOON)
+    process.stop()
     assert rows(store, WORKERS) == []
 
 
@@ -221,7 +252,7 @@ def test_an_account_has_a_program_file_as_long_as_it_has_settings(tmp_path: Path
     assert {each.name for each in list_programs(settings)} == own.keys()
 
 
-def test_a_client_gets_the_files_of_a_delivery_open_and_none_that_was_swapped(
+def test_a_delivery_gets_its_files_open_and_none_that_was_swapped(
     store: Store,
 ) -> None:
     """At the moment of sending a file is opened as it is then; a refusal says why."""
@@ -242,26 +273,15 @@ def test_a_client_gets_the_files_of_a_delivery_open_and_none_that_was_swapped(
         (own / name).unlink()
     (own / "link").symlink_to(settings.home / "token")
     os.link(settings.home / "token", own / "hard")
-    process = ChannelProcess(
-        store, ChannelInfo(name="pigeon", factory=f"{__name__}:Client"), _never
-    )
-    try:
-        with Client.made.open_files(delivery) as found:
-            opened = found[0]
-            assert isinstance(opened, OpenFile)
-            assert (opened.name, opened.size, opened.file.read()) == ("fine", 4, b"fine")
-            assert all(isinstance(each, RefusedFile) for each in found[1:])
-            assert [str(each).rpartition(": ")[2] for each in found[1:]] == [
-                "it is outside of the agent's workspace and the stored files",
-                "it has a hard link",
-                "it does not exist",
-                "it is outside of the agent's workspace and the stored files",
-            ]
-        assert opened.file.closed
-    finally:
-        process.start()
-        process.stop()
-
-
-def _never() -> None:
-    raise AssertionError("it ended by itself")
+    with open_response_files(store, delivery) as found:
+        opened = found[0]
+        assert isinstance(opened, OpenFile)
+        assert (opened.name, opened.size, opened.file.read()) == ("fine", 4, b"fine")
+        assert all(isinstance(each, RefusedFile) for each in found[1:])
+        assert [str(each).rpartition(": ")[2] for each in found[1:]] == [
+            "it is outside of the agent's workspace and the stored files",
+            "it has a hard link",
+            "it does not exist",
+            "it is outside of the agent's workspace and the stored files",
+        ]
+    assert opened.file.closed

@@ -83,7 +83,8 @@ def test_a_packages_provider_answers_and_its_channel_is_a_service(home: Bullpen)
     assert "HELLO, YOU" in run(home, "send", "@loud hello, you").out
     log = home.home / "logs" / "nothing.log"
     eventually(lambda: "a token of 8 characters" in log.read_text(), "the client runs")
-    eventually(lambda: "a response to deliver" in log.read_text(), "a commit woke it")
+    run(home, "response", "send", "--channel", "nothing", "--to", "ann", "hello")
+    eventually(lambda: "to ann: hello" in log.read_text(), "a response was delivered")
     first = services(home)["nothing"]
     assert first["state"] == "RUNNING"
     os.kill(int(str(first["pid"])), signal.SIGKILL)

@@ -15,7 +15,7 @@ import bullpen
 from tests.docs.render import DOCS
 
 NAMES = """
-    Accepted AddressFormat Agent Answer Batching BullpenError ChannelContext ChannelInfo
+    Accepted AddressFormat Agent Answer Batching BullpenError ChannelInfo
     ChannelLimits ChannelSetting Chart Claim CommitUnknown Conflict Credential DuplicateMessage
     ErrorKind Failure InputError LaneClosed LaneError LaneFull LanePolicy Launcher Login Message
     MessageState NewMessage NotFound OpenFile Ordering Outcome Overflow Priority ProviderInfo

@@ -7,5 +7,5 @@ NOTHING = ChannelInfo(
     address=AddressFormat(r"[a-z]{1,20}", "nothing:ann", direct=True),
     settings=(ChannelSetting("token", "Token of the bot.", secret=True, required=True),),
     limits=ChannelLimits(text_characters=4000),
-    factory="bullpen_nothing.client:Client",
+    factory="bullpen_nothing.client:Nothing",
 )

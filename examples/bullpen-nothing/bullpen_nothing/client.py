@@ -1,29 +1,38 @@
-"""The client of the channel `nothing`. Only the channel's process imports it."""
+"""The channel `nothing`: it receives nothing, and writes responses to its log."""
 
 from __future__ import annotations
 
-import threading
+import asyncio
 
-from bullpen import ChannelContext
+from bullpen.channels import Document, Identity, Inbound, Intake, Note, Payload, Platform, Sending
 
-LOOK_SECONDS = 60.0
+MOST_CHARACTERS = 4000
 
 
-class Client:
-    """The client of the channel `nothing`."""
+class Nothing(Platform):
+    """An account on a platform that does not exist."""
 
-    def __init__(self, context: ChannelContext) -> None:
-        self._log = context.log
-        self._token = context.setting("token")
-        self._work = threading.Event()
-        # A process stored a response for this channel. A real client would
-        # deliver it. The callback may also be called without a response.
-        context.on_commit(f"responses:{context.info.name}", self._work.set)
+    async def start(self) -> Identity:
+        """Check the token."""
+        token = self.context.setting("token")
+        self.context.log.info("ready, with a token of %s characters", len(token))
+        return Identity(id="nothing")
 
-    def run(self, stop: threading.Event) -> None:
-        """Do nothing until `stop` is set."""
-        self._log.info("ready, with a token of %s characters", len(self._token))
-        while not stop.wait(1.0):
-            if self._work.is_set():
-                self._work.clear()
-                self._log.info("there may be a response to deliver")
+    async def receive(self, intake: Intake) -> None:
+        """Receive nothing."""
+        intake.connected()
+        await asyncio.Event().wait()
+
+    def parse(self, payload: Payload) -> Inbound | None:
+        """No payload is of interest."""
+        return None
+
+    def fits(self, text: Document) -> bool:
+        """Whether a text is small enough for one part."""
+        return text.length <= MOST_CHARACTERS
+
+    async def send(self, sending: Sending, note: Note) -> str:
+        """Write a part to the log."""
+        text = sending.text.plain() if sending.text is not None else "(a file)"
+        self.context.log.info("to %s: %s", sending.to.person, text)
+        return sending.key

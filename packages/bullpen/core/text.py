@@ -37,7 +37,7 @@ def visible(text: str) -> str:
     """
     if text.isprintable() and not _CONTROLS.search(text):
         return text
-    text = _ANSI_SEQUENCE.sub("", text).replace("\r\n", "\n")
+    text = ANSI_SEQUENCE.sub("", text).replace("\r\n", "\n")
     return _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
@@ -64,7 +64,7 @@ def sanitise_text(text: str) -> str:
 # C0 but newline and tab, DEL, C1, line and paragraph separators, marks that change the direction
 # of text, and halves of surrogate pairs.
 _CONTROLS = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-_ANSI_SEQUENCE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+ANSI_SEQUENCE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
 QUOTED_NAME_CHARS = 40
 """The most characters of a name that an error quotes."""

@@ -1,1 +1,1 @@
-"""Text of answers: markdown as one tree, its splitting, and its form on each platform."""
+"""Answers as text of a platform: markdown parsed once, split on the tree, rendered per platform."""

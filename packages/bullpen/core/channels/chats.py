@@ -242,6 +242,13 @@ def touch_chat(tx: Transaction, channel: str, seen: ChatSeen) -> None:
         tx.write(MOVE_CURSOR, {**here, "place": seen.cursor, "at": seen.cursor_at or 0})
 
 
+def move_cursor(tx: Transaction, channel: str, chat: str, cursor: str, at: int) -> None:
+    """Move the cursor of a known chat past messages that were not stored."""
+    tx.write(
+        MOVE_CURSOR, {"account": channel, "id": chat, "place": cursor, "at": at, "now": tx.now}
+    )
+
+
 def add_chat(tx: Transaction, channel: str, chat: str, *, direct: bool, name: str = "") -> None:
     """Add a chat unless it is known, for example one that only got messages so far."""
     values = {"channel": channel, "chat": chat, "direct": direct, "name": name[:MAX_NAME_CHARS]}

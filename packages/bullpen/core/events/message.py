@@ -62,6 +62,13 @@ class MessageResumed(MessageEvent):
     says = "message {message} was resumed"
 
 
+class MessageChanged(MessageEvent):
+    """The text or the files of a message changed before its run"""
+
+    type = "message_changed"
+    says = "message {message} was changed"
+
+
 class MessageCancelled(MessageEvent):
     """A message was cancelled"""
 

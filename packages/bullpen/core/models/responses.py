@@ -69,10 +69,11 @@ RESPONSES = table(
         column("id", BigId, primary_key=True),
         *_columns(),
         Index("ix_responses_message_id", "message_id"),
-        # A lease moves `available_at` to its expiry, so one index serves new and abandoned ones.
+        # Due ones are leased in the order of their ids, so that a response that waited for a retry
+        # is not overtaken by later ones of its chat. A lease moves `available_at` to its expiry.
         partial_index(
             "ix_responses_pending",
-            *("channel", "available_at", "id", "expires_at"),
+            *("channel", "id", "available_at", "expires_at"),
             where="status = 'pending'",
         ),
         partial_index(

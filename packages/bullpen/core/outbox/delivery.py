@@ -115,6 +115,11 @@ class Delivery(Response):
         """The indexes of the files that were sent."""
         return frozenset(each.file for each in self.receipts if each.file is not None)
 
+    def with_receipt(self, receipt: PartReceipt) -> Delivery:
+        """This delivery after one more part."""
+        receipts = encode_receipts((*self.receipts, receipt))
+        return replace(self, part_receipts=receipts, parts_sent=self.parts_sent + 1)
+
     @property
     def part(self) -> SendingPart | None:
         """The part that was begun last."""
@@ -159,7 +164,7 @@ SELECT_DUE: Statement[DueResponse] = Statement(
             R.available_at <= bindparam("now"),
             ~on_hold(),
         )
-        .order_by(R.available_at, R.id)
+        .order_by(R.id)
         .limit(bindparam("limit"))
         .with_for_update(skip_locked=True)
     ),

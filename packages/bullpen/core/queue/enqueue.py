@@ -140,6 +140,11 @@ def find_first(tx: Transaction, events: Sequence[PlatformEvent]) -> str | None:
     return first
 
 
+def record_receipts(tx: Transaction, events: Sequence[PlatformEvent], message_id: str) -> None:
+    """Record that an event was taken in, also if no message was created from it."""
+    _write_receipts(tx, ADD_RECEIPT, events, message_id)
+
+
 def check_message(tx: Transaction, new: NewMessage) -> None:
     """Raise an error if the message cannot be stored, before anything is written."""
     _check_texts(tx, new)

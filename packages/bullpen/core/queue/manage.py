@@ -12,6 +12,7 @@ from bullpen.core.errors import IllegalMove, LaneClosed, UnknownMessage
 from bullpen.core.events.append import append_event
 from bullpen.core.events.message import (
     MessageCancelled,
+    MessageChanged,
     MessageDropped,
     MessageHeld,
     MessageReleased,
@@ -85,6 +86,14 @@ RETRY_MESSAGE: Statement[None] = Statement(
             deadline=null(),
             updated_at=bindparam("now"),
         )
+    )
+)
+
+REVISE_MESSAGE: Statement[None] = Statement(
+    lambda: (
+        update(MESSAGES)
+        .where(M.id == bindparam("message"), M.status == bindparam("source"))
+        .values(message=bindparam("text"), updated_at=bindparam("now"))
     )
 )
 
@@ -167,6 +176,15 @@ def resume(tx: Transaction, message_id: str) -> None:
     _move(tx, locked, MessageState.PENDING, SET_MESSAGE_STATE)
     refresh_lane(tx, locked.message.agent, 1)
     append_event(tx, MessageResumed(locked.message))
+
+
+def revise(tx: Transaction, message_id: str, text: str) -> None:
+    """Change the text of a message that is pending or held."""
+    check_text(text, tx.settings.message_bytes)
+    allowed = (MessageState.PENDING, MessageState.HELD)
+    locked = _lock_message(tx, message_id, allowed, "change")
+    _change(tx, REVISE_MESSAGE, locked, {"text": text, "now": tx.now})
+    append_event(tx, MessageChanged(locked.message))
 
 
 def _lock_message(

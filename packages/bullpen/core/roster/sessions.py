@@ -82,11 +82,21 @@ def session_key(agent: Agent, message: Message) -> str:
         case Context.AGENT:
             return ""
         case Context.SENDER:
-            id_ = message.sender_id
-            who = f"@{message.sender}" if id_ is None else f"#{id_}"
-            return SEPARATOR.join((message.channel, who))
+            if message.sender_id is not None:
+                return sender_key(message.channel, message.sender_id)
+            return SEPARATOR.join((message.channel, f"@{message.sender}"))
         case Context.CONVERSATION:
             return message.conversation_id
+
+
+def sender_key(channel: str, sender_id: str) -> str:
+    """The key of a person's session with an agent whose context is the sender."""
+    return SEPARATOR.join((channel, f"#{sender_id}"))
+
+
+def delete_session(tx: Transaction, agent: Agent, key: str) -> None:
+    """Delete one session: the next run for this key starts a new one."""
+    tx.write(DELETE, {"agent_id": agent.id, "key": key})
 
 
 def find_session(tx: Transaction, agent: Agent, key: str) -> Session | None:

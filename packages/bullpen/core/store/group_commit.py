@@ -11,7 +11,8 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Generic, TypeVar
 
 from sqlalchemy import text
@@ -30,6 +31,21 @@ MAX_JOBS_PER_COMMIT = 32
 SAVEPOINT: Statement[None] = Statement(lambda: text("SAVEPOINT work"))
 RELEASE_SAVEPOINT: Statement[None] = Statement(lambda: text("RELEASE work"))
 ROLLBACK_TO_SAVEPOINT: Statement[None] = Statement(lambda: text("ROLLBACK TO work"))
+
+
+@contextmanager
+def savepoint(tx: Transaction) -> Iterator[None]:
+    """A part of a transaction that is rolled back alone if it raises an error."""
+    tx.write(SAVEPOINT, {})
+    try:
+        yield
+    except (sqlite3.Error, StoreError):
+        raise
+    except Exception:
+        tx.write(ROLLBACK_TO_SAVEPOINT, {})
+        tx.write(RELEASE_SAVEPOINT, {})
+        raise
+    tx.write(RELEASE_SAVEPOINT, {})
 
 
 class GroupCommit:
@@ -114,18 +130,13 @@ class _Job(Generic[Result]):
         if alone:
             self._results.append(self._work(tx))
             return
-        tx.write(SAVEPOINT, {})
         try:
-            result = self._work(tx)
+            with savepoint(tx):
+                self._results.append(self._work(tx))
         except (sqlite3.Error, StoreError):
             raise
         except Exception as error:
-            tx.write(ROLLBACK_TO_SAVEPOINT, {})
-            tx.write(RELEASE_SAVEPOINT, {})
             self._error = error
-        else:
-            tx.write(RELEASE_SAVEPOINT, {})
-            self._results.append(result)
 
     def fail(self, error: BaseException) -> None:
         """Note that the transaction was not committed."""

@@ -1,0 +1,185 @@
+"""Catch-up: messages that were written while nobody listened are fetched and taken in.
+
+They go the same way as live ones: receipts make sure that each counts once. It runs at the start,
+after each new connection, and when the platform has messages that were not heard.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bullpen.channels.async_store import AsyncStore
+from bullpen.channels.failures import ChannelDown, RateLimited
+from bullpen.channels.inbound import Written
+from bullpen.channels.intake import IntakeQueue
+from bullpen.channels.platform import CatchUp, Place, Platform
+from bullpen.channels.waiting import wait_at_most
+from bullpen.core.channels.chats import ChatRecord, list_chats
+from bullpen.core.channels.health import Activity, find_health, report_activity
+from bullpen.core.clock import DAY, MINUTE
+from bullpen.core.errors import BullpenError
+from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import format_count
+
+PAGE = 100
+MAX_PER_CHAT = 2_000
+"""More messages of one chat are not fetched; the owner reads it in the health of the channel."""
+MAX_AGE_MS = DAY
+THREAD_AGE_MS = 2 * DAY
+"""Threads without a message for this time are not read."""
+MARGIN_MS = 10 * MINUTE
+"""How far the list of a whole account reaches back before the last catch-up."""
+SWEEP_SECONDS = 300.0
+"""How often the list of a whole account is read, which finds webhooks that never came."""
+MAX_CHATS = 4
+MAX_RATE_WAIT_SECONDS = 120.0
+
+
+@dataclass(slots=True)
+class CatchUpResult:
+    """What one catch-up found."""
+
+    found: int = 0
+    chats: int = 0
+    incomplete: int = 0
+
+    def __str__(self) -> str:
+        text = f"{format_count(self.found, 'message')} in {format_count(self.chats, 'chat')}"
+        if self.incomplete:
+            text += f"; {format_count(self.incomplete, 'chat')} not read to the end"
+        return text
+
+
+class CatchUpReader:
+    """Fetches the missed messages of one account."""
+
+    def __init__(
+        self, store: AsyncStore, platform: Platform, intake: IntakeQueue, log: logging.Logger
+    ) -> None:
+        self._store = store
+        self._platform = platform
+        self._intake = intake
+        self._log = log
+        self._channel = platform.context.account
+        self._needed = asyncio.Event()
+
+    def wake(self) -> None:
+        """Something may have been missed."""
+        self._needed.set()
+
+    async def run(self) -> None:
+        """Catch up whenever it is needed, until cancelled."""
+        sweep = self._platform.catch_up is CatchUp.ACCOUNT
+        while True:
+            await wait_at_most(self._needed, SWEEP_SECONDS if sweep else None)
+            self._needed.clear()
+            try:
+                await self.catch_up()
+            except (ChannelDown, BullpenError, OSError, TimeoutError) as error:
+                self._log.warning("the catch-up failed: %s", error)
+            except Exception:
+                self._log.exception("the catch-up failed")
+
+    async def catch_up(self) -> CatchUpResult:
+        """Fetch the missed messages of every chat, and wait until they are stored."""
+        result = CatchUpResult()
+        if self._platform.catch_up is CatchUp.NONE:
+            return result
+        began_at = self._store.now
+        places = await self._places()
+        limit = asyncio.Semaphore(MAX_CHATS)
+
+        async def read(place: Place) -> None:
+            async with limit:
+                await self._read(place, result)
+
+        await asyncio.gather(*(read(each) for each in places))
+        await self._report(began_at, str(result))
+        if result.found:
+            self._log.info("caught up: %s", result)
+        return result
+
+    async def _places(self) -> list[Place]:
+        """The chats and threads to read, and where each was last read."""
+        now = self._store.now
+        oldest = now - MAX_AGE_MS
+
+        def load(tx: Transaction) -> tuple[list[ChatRecord], int | None]:
+            health = find_health(tx, self._channel)
+            last = None if health is None else health.caught_up_at or health.last_event_at
+            return _recent_chats(tx, self._channel, now), last
+
+        chats, last = await self._store.read(load)
+        if self._platform.catch_up is CatchUp.ACCOUNT:
+            if last is None:  # the first start: the past is not read
+                await self._report(now, "first start")
+                return []
+            return [Place(chat="", direct=False, cursor="", since=max(oldest, last - MARGIN_MS))]
+        known = {each.chat for each in chats}
+        places = [
+            Place(chat=each.chat, direct=each.direct, cursor=each.cursor or "", since=oldest)
+            for each in chats
+            if each.cursor
+        ]
+        if last is not None:  # a person may have opened a direct chat meanwhile
+            places += [
+                Place(chat=each.id, direct=True, cursor="", since=max(oldest, last - MARGIN_MS))
+                for each in await self._platform.chats() or ()
+                if each.direct and each.id not in known
+            ]
+        return places
+
+    async def _report(self, at: int, text: str) -> None:
+        activity = Activity(caught_up_at=at, caught_up=text)
+        await self._store.write(lambda tx: report_activity(tx, self._channel, activity))
+
+    async def _read(self, place: Place, result: CatchUpResult) -> None:
+        """Read one place page by page."""
+        found = 0
+        stored: Sequence[asyncio.Future[None]] = ()
+        while found < MAX_PER_CHAT:
+            try:
+                page = await self._platform.missed(place, PAGE)
+            except RateLimited as error:
+                await asyncio.sleep(min(error.seconds, MAX_RATE_WAIT_SECONDS))
+                continue
+            stored = [self._intake.add(each) for each in page]
+            await asyncio.gather(*stored)
+            found += len(page)
+            cursor = next(
+                (
+                    new.cursor
+                    for each in reversed(page)
+                    if isinstance(new := self._platform.parse(each), Written) and new.cursor
+                ),
+                "",
+            )
+            if len(page) < PAGE or not cursor or cursor == place.cursor:
+                break
+            place = Place(chat=place.chat, direct=place.direct, cursor=cursor, since=place.since)
+        else:
+            result.incomplete += 1
+        result.found += found
+        result.chats += 1
+
+
+def _recent_chats(tx: Transaction, channel: str, now: int) -> list[ChatRecord]:
+    """The chats to read. Of threads, which are chats of their own here, only those in use."""
+    chats: list[ChatRecord] = []
+    after = ""
+    while page := list_chats(tx, channel, after):
+        after = page[-1].chat
+        chats += [
+            each
+            for each in page
+            if each.migrated_to is None
+            and (each.direct or each.access is not None or _in_use(each, now))
+        ]
+    return chats
+
+
+def _in_use(chat: ChatRecord, now: int) -> bool:
+    return chat.last_in_at is not None and chat.last_in_at > now - THREAD_AGE_MS

@@ -1,0 +1,377 @@
+"""The base client: everything of a channel that is not the platform's, in one event loop.
+
+    platform ─► intake ─► incoming          stored in one transaction, then acknowledged
+    store    ─► outgoing ─► delivering      part by part, each chat in order
+                recovery                    parts with an unknown outcome
+                catch_up                    what was written while nobody listened
+                progress, health            what people see meanwhile
+
+The client never ends because of the platform: an account that cannot work is in the state `down`,
+with a reason, and is tried again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from bullpen.channels.async_store import AsyncStore, store_id
+from bullpen.channels.attachments import Attachments
+from bullpen.channels.catch_up import CatchUpReader
+from bullpen.channels.commands import restart
+from bullpen.channels.delivering import Deliverer
+from bullpen.channels.failures import ChannelDown
+from bullpen.channels.fetching import FetchingClient
+from bullpen.channels.health import HealthReporter
+from bullpen.channels.incoming import Incoming, IntakeSettings, Taken
+from bullpen.channels.intake import IntakeQueue
+from bullpen.channels.outgoing import Outgoing
+from bullpen.channels.platform import Address, ChannelContext, Platform
+from bullpen.channels.progress import ProgressDisplay
+from bullpen.channels.recovery import Recovery
+from bullpen.channels.waiting import wait_at_most
+from bullpen.core.channels.health import ChannelState
+from bullpen.core.channels.senders import see_sender
+from bullpen.core.clock import MINUTE, SECOND
+from bullpen.core.message import SEPARATOR, Answer, ReplyTo
+from bullpen.core.outbox.delivery import Delivery, reschedule_chat
+from bullpen.core.outbox.write import send_to_person
+from bullpen.core.store.base import Store
+
+START_SECONDS = 60.0
+FIRST_CATCH_UP_SECONDS = 15.0
+"""How long the first catch-up may delay live messages, so that older ones come first."""
+DOWN_SECONDS = (60.0, 300.0, 1800.0)
+"""The pauses before an account that is down is tried again."""
+MAX_TROUBLE_SECONDS = 60.0
+PAUSE_POLL_SECONDS = 15.0
+STOP_SECONDS = 8.0
+
+
+class Client:
+    """Serves one account, from `run` until `stop`."""
+
+    def __init__(
+        self,
+        store: Store,
+        make_platform: Callable[[ChannelContext], Platform],
+        context: ChannelContext,
+        settings: IntakeSettings,
+        worker: Callable[[], str],
+    ) -> None:
+        self._database = store
+        self._make_platform = make_platform
+        self._context = context
+        self._settings = settings
+        self._worker = worker
+        self._log = context.log
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopping = asyncio.Event()
+        self._stop_asked = False
+        self._trouble = 0
+        self._blocked_until = 0
+        self._serving = False
+        self._fault: asyncio.Future[None] | None = None
+
+    def run(self) -> None:
+        """Serve the account in this thread until `stop` is called."""
+        asyncio.run(self._main())
+
+    def stop(self) -> None:
+        """Stop soon. May be called in any thread, more than once."""
+        self._stop_asked = True
+        self._call(self._stopping.set)
+
+    def wake(self) -> None:
+        """There may be responses to send, or the channel was paused. From any thread."""
+        self._call(self._woken)
+
+    def _call(self, callback: Callable[[], None]) -> None:
+        loop = self._loop
+        if loop is not None:
+            with suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(callback)
+
+    def _woken(self) -> None:
+        self._outgoing.wake()
+        self._recovery.wake()
+        self._pause_asked.set()
+
+    async def _main(self) -> None:
+        settings = self._database.settings
+        async with FetchingClient(settings, limit=self._settings.file_bytes) as self._fetching:
+            await self._run_parts()
+
+    async def _run_parts(self) -> None:
+        self._make_parts()
+        self._loop = asyncio.get_running_loop()
+        if self._stop_asked:
+            self._stopping.set()
+        tasks = [
+            asyncio.create_task(each, name=name)
+            for name, each in (
+                ("intake", self._intake.run()),
+                ("outgoing", self._outgoing.run()),
+                ("recovery", self._recovery.run()),
+                ("catch-up", self._catch_up.run()),
+                ("progress", self._progress.run()),
+                ("health", self._health.run()),
+                ("account", self._serve()),
+            )
+        ]
+        stopping = asyncio.create_task(self._stopping.wait())
+        try:
+            done, _ = await asyncio.wait([*tasks, stopping], return_when=asyncio.FIRST_COMPLETED)
+            # Progress ends at once where the platform shows none.
+            while done and stopping not in done and all(map(_ended_well, done)):
+                rest = [each for each in tasks if not each.done()]
+                done, _ = await asyncio.wait([*rest, stopping], return_when=asyncio.FIRST_COMPLETED)
+            for each in done - {stopping}:
+                each.result()
+        finally:
+            await self._end([*tasks, stopping])
+
+    def _make_parts(self) -> None:
+        context, log = self._context, self._log
+        self._store = AsyncStore(self._database)
+        id_ = store_id(self._database)
+        self._platform = platform = self._make_platform(context)
+        self._pause_asked = asyncio.Event()
+        self._files = Attachments(
+            self._fetching, platform.locate, self._store, self._database.ids, log
+        )
+        window = int((platform.window_seconds or 0) * SECOND)
+        self._incoming = Incoming(
+            context.account,
+            id_,
+            replace(self._settings, window_ms=window),
+            self._files,
+            has_buttons=platform.has_buttons,
+        )
+        self._health = HealthReporter(
+            self._store,
+            context.account,
+            self._worker,
+            self._connected,
+            self._incoming.flush,
+            log,
+        )
+        self._intake = IntakeQueue(
+            self._store, platform.parse, self._incoming, self._health, self._taken, log
+        )
+        self._deliverer = Deliverer(self._store, platform, self, id_, log)
+        self._outgoing = Outgoing(
+            self._store,
+            context.account,
+            self._worker,
+            self._deliverer.deliver,
+            self._put_back,
+            log,
+            chat_interval=platform.chat_interval,
+        )
+        self._recovery = Recovery(self._store, platform, self._outgoing, self._worker, id_, log)
+        self._catch_up = CatchUpReader(self._store, platform, self._intake, log)
+        self._progress = ProgressDisplay(self._store, platform, log)
+        self._followers: set[asyncio.Task[Any]] = set()
+
+    async def _serve(self) -> None:
+        """Start the account and receive, again and again, whatever happens to the platform."""
+        failures = 0
+        while True:
+            await self._until_not_paused()
+            self._health.set(ChannelState.STARTING)
+            began = self._store.now
+            try:
+                async with asyncio.timeout(START_SECONDS):
+                    identity = await self._platform.start()
+                self._log.info("%s is %s %s", self._context.account, identity.name, identity.id)
+                failures = 0
+                await self._receive()
+                continue
+            except ChannelDown as error:
+                self._health.down(error)
+                wait = error.retry_seconds or DOWN_SECONDS[min(failures, len(DOWN_SECONDS) - 1)]
+            except asyncio.CancelledError:
+                raise
+            except Exception as error:
+                if not isinstance(error, (OSError, TimeoutError)):
+                    self._log.exception("%s failed", self._context.account)
+                self._health.disconnected(f"{type(error).__name__}: {error}")
+                if self._store.now - began > MINUTE:
+                    failures = 0
+                wait = min(MAX_TROUBLE_SECONDS, 2.0**failures)
+            failures += 1
+            self._pause_asked.clear()
+            await wait_at_most(self._pause_asked, wait)
+
+    async def _receive(self) -> None:
+        """Receive and send, until the platform fails or the channel is paused."""
+        loop = asyncio.get_running_loop()
+        self._fault = loop.create_future()
+        try:
+            await self._outgoing.restore_holds()
+            await self._catch_up_first()
+            self._serving = True
+            self._open()
+            receiving = asyncio.create_task(self._platform.receive(self._intake))
+            paused = asyncio.create_task(self._until_paused())
+            try:
+                await asyncio.wait(
+                    [receiving, paused, self._fault], return_when=asyncio.FIRST_COMPLETED
+                )
+                for each in (receiving, self._fault):
+                    if each.done():
+                        each.result()
+            finally:
+                for task in (receiving, paused):
+                    task.cancel()
+                await asyncio.gather(receiving, paused, return_exceptions=True)
+        finally:
+            self._serving = False
+            await self._outgoing.stop()
+            if not self._fault.done():
+                self._fault.cancel()
+
+    async def _catch_up_first(self) -> None:
+        """Store missed messages before live ones, as far as that is quick."""
+        try:
+            async with asyncio.timeout(FIRST_CATCH_UP_SECONDS):
+                await self._catch_up.catch_up()
+        except ChannelDown:
+            raise
+        except TimeoutError:
+            self._catch_up.wake()
+        except Exception as error:
+            self._log.warning("the first catch-up failed: %r", error)
+
+    def _open(self) -> None:
+        """Send, unless the account has to wait."""
+        if not self._serving:
+            return
+        wait = (self._blocked_until - self._store.now) / SECOND
+        if wait > 0:
+            asyncio.get_running_loop().call_later(wait, self._open)
+        else:
+            self._outgoing.open.set()
+            self._outgoing.wake()
+            self._recovery.wake()
+
+    # What a delivery tells the account.
+
+    def sent(self) -> None:
+        """The platform took a part."""
+        self._trouble = 0
+        self._health.part_sent()
+
+    def trouble(self, error: Exception) -> int:
+        """Send nothing for a while, longer each time; returns until when."""
+        now = self._store.now
+        if isinstance(error, ChannelDown) and self._fault is not None and not self._fault.done():
+            self._fault.set_exception(error)
+        wait = min(MAX_TROUBLE_SECONDS, 2.0 ** min(self._trouble, 10)) * SECOND
+        self._trouble += 1
+        self._blocked_until = max(self._blocked_until, now + int(wait))
+        if self._outgoing.open.is_set():
+            self._outgoing.open.clear()
+            self._open()
+        return self._blocked_until
+
+    def look_up(self) -> None:
+        """There is a part with an unknown outcome."""
+        self._recovery.wake()
+
+    # What other parts tell the client.
+
+    def _connected(self) -> None:
+        self._catch_up.wake()
+
+    def _taken(self, taken: Taken) -> None:
+        """A message was stored: show its progress, and do what could not wait in the store."""
+        self._health.message_taken()
+        for each in taken.accepted:
+            if each.fresh:
+                self._progress.track(each.message_id, taken.to)
+        if taken.sender is not None:
+            place = SEPARATOR.join((taken.to.chat, taken.to.thread))
+            conversation = taken.accepted[0].message_id
+            self._files.take_in(place, conversation, taken.attachments, taken.sender, taken.delay)
+        if taken.person:
+            self._follow(self._learn_name(taken.person))
+        if taken.restart:
+            self._follow(self._restart(taken.restart, taken.to))
+
+    async def _restart(self, service: str, to: Address) -> None:
+        """Restart a service, and report the result where the command was written."""
+        text = await asyncio.to_thread(restart, self._database.settings, service)
+        await self._store.write(
+            lambda tx: send_to_person(
+                tx,
+                Answer(message=text),
+                channel=self._context.account,
+                sender=to.person,
+                sender_id=to.person,
+                reply_to=str(ReplyTo(to.chat, to.thread, to.message)),
+            )
+        )
+
+    async def _learn_name(self, person: str) -> None:
+        """Look up the name of a person once, for their next messages."""
+        try:
+            async with asyncio.timeout(self._platform.send_seconds):
+                name = await self._platform.person_name(person)
+        except Exception as error:
+            self._log.info("the name of a person is not known: %r", error)
+            return
+        if name:
+            await self._store.write(lambda tx: see_sender(tx, self._context.account, person, name))
+
+    def _follow(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._followers.add(task)
+        task.add_done_callback(self._followers.discard)
+
+    async def _put_back(self, deliveries: list[Delivery], until: int) -> None:
+        tokens = [each.claim_token for each in deliveries if each.claim_token is not None]
+        wait = max(0, until - self._store.now)
+        await self._store.write(
+            lambda tx: reschedule_chat(tx, tokens, "waits for its chat", retry_after=wait)
+        )
+
+    async def _until_paused(self) -> None:
+        while not await self._health.is_paused():
+            self._pause_asked.clear()
+            await wait_at_most(self._pause_asked, PAUSE_POLL_SECONDS)
+
+    async def _until_not_paused(self) -> None:
+        while await self._health.is_paused():
+            self._health.set(ChannelState.PAUSED)
+            self._pause_asked.clear()
+            await wait_at_most(self._pause_asked, PAUSE_POLL_SECONDS)
+
+    async def _end(self, tasks: list[asyncio.Task[Any]]) -> None:
+        """Finish what is being sent and stored, then close everything."""
+        await self._outgoing.stop()
+        for task in (*tasks, *self._followers):
+            task.cancel()
+        await asyncio.gather(*tasks, *self._followers, return_exceptions=True)
+        self._health.set(ChannelState.STOPPED)
+        for closing in (
+            self._intake.drain(),
+            self._files.close(),
+            self._platform.close(),
+            self._health.report(),
+        ):
+            try:
+                async with asyncio.timeout(STOP_SECONDS):
+                    await closing
+            except Exception as error:
+                self._log.warning("the end of %s: %r", self._context.account, error)
+        self._loop = None
+        self._store.close()
+
+
+def _ended_well(task: asyncio.Task[Any]) -> bool:
+    return task.done() and not task.cancelled() and task.exception() is None

@@ -1,0 +1,410 @@
+"""Incoming: what a parsed payload leads to, decided and stored in one transaction.
+
+A message is compared with its receipts before anything else, then its author is authorised, and
+only then it is a command, or a message for an agent.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol, assert_never
+
+from bullpen.channels.access import Access, Decision, authorise
+from bullpen.channels.attachments import Prepared, Sender
+from bullpen.channels.commands import Asked, Command, Reply, find_command, run_command
+from bullpen.channels.edits import Offer, apply_edit, withdraw
+from bullpen.channels.inbound import (
+    Attachment,
+    ChatChange,
+    Deleted,
+    Edited,
+    Inbound,
+    Pressed,
+    Proof,
+    Source,
+    Written,
+)
+from bullpen.channels.parts import parse_part_key
+from bullpen.channels.platform import Address
+from bullpen.core.channels.chats import (
+    ChatSeen,
+    move_chat,
+    move_cursor,
+    note_away_told,
+    set_name,
+    set_opted_out,
+    set_window,
+    touch_chat,
+)
+from bullpen.core.channels.pairing import request_group, request_pairing
+from bullpen.core.channels.senders import Tier, see_sender
+from bullpen.core.clock import HOUR, MINUTE, SECOND, format_interval
+from bullpen.core.errors import BullpenError, NameTaken, StoreError, UnknownRecipient
+from bullpen.core.intake import answer_unknown_recipient, submit, submit_to
+from bullpen.core.message import SEPARATOR, Accepted, Answer, NewMessage, ReplyTo
+from bullpen.core.outbox.recovery import prove
+from bullpen.core.outbox.write import send_to_owner, send_to_person
+from bullpen.core.queue.enqueue import PlatformEvent, find_first, record_receipts
+from bullpen.core.store.transaction import Transaction
+
+COMMAND_RECEIPT = "-"
+"""The receipt of what became no message."""
+ALBUM_DELAY_MS = SECOND
+"""How long the first messages of an album wait for the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What was stored, for what follows after the commit."""
+
+    accepted: tuple[Accepted, ...] = ()
+    to: Address = field(default_factory=lambda: Address(chat=""))
+    sender: Sender | None = None
+    """The sender of a message that waits for its files, or for those of another one."""
+    attachments: tuple[Attachment, ...] = ()
+    delay: int = 0
+    person: str = ""
+    """The id of a person whose name is not known."""
+    restart: str = ""
+
+
+NOTHING = Taken()
+
+
+class Files(Protocol):
+    """Decides how a message waits for its files. See `attachments.Attachments`."""
+
+    def prepare(
+        self, place: str, text: str, attachments: Sequence[Attachment], delay: int = 0
+    ) -> Prepared:
+        """The text and delay with which a message of this place is stored."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntakeSettings:
+    """The settings of an account that decide what is taken in."""
+
+    default_agent: str = ""
+    every_message: bool = False
+    """Whether messages in groups count without a mention."""
+    edits: str = "ask"
+    age_fence_ms: int = HOUR
+    file_bytes: int = 20 << 20
+    """The largest attachment that is fetched."""
+    window_ms: int = 0
+    """For how long after a person's message the platform accepts free text; 0 is unlimited."""
+
+
+class Incoming:
+    """Stores what came in for one account."""
+
+    def __init__(
+        self,
+        channel: str,
+        store_id: str,
+        settings: IntakeSettings,
+        files: Files,
+        *,
+        has_buttons: bool,
+    ) -> None:
+        self._channel = channel
+        self._store_id = store_id
+        self._settings = settings
+        self._files = files
+        self._has_buttons = has_buttons
+        self._passed: dict[str, tuple[str, int]] = {}
+
+    def is_ignored(self, inbound: Inbound) -> bool:
+        """Whether something is of no interest, as far as that is known without the store."""
+        match inbound:
+            case Written():
+                return inbound.from_bot or inbound.source.person.bot or not self._is_for_us(inbound)
+            case Edited() | Deleted() | Pressed():
+                return inbound.source.person.bot
+            case _:
+                return False
+
+    def take(self, tx: Transaction, inbound: Inbound) -> Taken:
+        """Store it, unless it was taken in before."""
+        keys = inbound.keys if isinstance(inbound, (Proof, ChatChange)) else inbound.source.keys
+        events = [PlatformEvent(self._channel, each) for each in keys]
+        if events and find_first(tx, events) is not None:
+            return NOTHING
+        match inbound:
+            case Written():
+                return self._written(tx, inbound, events)
+            case Edited() | Deleted() | Pressed():
+                return self._changed(tx, inbound, events)
+            case Proof():
+                self._proved(tx, inbound)
+            case ChatChange():
+                self._chat_changed(tx, inbound)
+            case _:
+                assert_never(inbound)
+        return NOTHING
+
+    def flush(self, tx: Transaction) -> None:
+        """Move the cursors of chats past messages that were not for the bot."""
+        passed, self._passed = self._passed, {}
+        for chat, (cursor, at) in passed.items():
+            move_cursor(tx, self._channel, chat, cursor, at)
+
+    def _is_for_us(self, new: Written) -> bool:
+        if new.addressed or new.source.chat.direct or self._settings.every_message:
+            return True
+        if new.cursor:
+            self._passed[new.cursor_chat or new.source.chat.id] = (new.cursor, new.source.at)
+        return False
+
+    def _written(self, tx: Transaction, new: Written, events: Sequence[PlatformEvent]) -> Taken:
+        source = new.source
+        access = self._authorise(tx, source)
+        if not access.allowed:
+            self._introduce(tx, source, access)
+            return NOTHING
+        self._see(tx, new, access)
+        if not new.text.strip() and not new.attachments:
+            new = replace(new, text="/help")  # only a mention
+        if found := find_command(new.text):
+            reply = self._command(tx, *found, source, access)
+            record_receipts(tx, events, COMMAND_RECEIPT)
+            return Taken(to=_address(source), restart=reply.restart)
+        return self._submit(tx, new, access, events)
+
+    def _authorise(self, tx: Transaction, source: Source) -> Access:
+        return authorise(tx, self._channel, source, self._agent(tx))
+
+    def _agent(self, tx: Transaction) -> str:
+        return self._settings.default_agent or tx.settings.default_agent
+
+    def _see(self, tx: Transaction, new: Written, access: Access) -> None:
+        source = new.source
+        direct = source.chat.direct
+        see_sender(tx, self._channel, source.person.id, source.person.name or access.name)
+        touch_chat(
+            tx,
+            self._channel,
+            ChatSeen(
+                chat=source.chat.id,
+                direct=direct,
+                name=source.chat.name,
+                person=source.person.id if direct else None,
+                cursor=None if new.cursor_chat else new.cursor or None,
+                cursor_at=source.at,
+            ),
+        )
+        if self._settings.window_ms:
+            set_window(tx, self._channel, source.chat.id, source.at + self._settings.window_ms)
+        if new.cursor_chat and new.cursor:
+            thread = ChatSeen(
+                chat=new.cursor_chat, direct=False, cursor=new.cursor, cursor_at=source.at
+            )
+            touch_chat(tx, self._channel, thread)
+        elif new.opens and new.cursor:
+            thread = ChatSeen(chat=new.opens, direct=False, cursor=new.cursor, cursor_at=source.at)
+            touch_chat(tx, self._channel, thread)
+
+    def _introduce(self, tx: Transaction, source: Source, access: Access) -> None:
+        """Reply with a pairing code, at most once an hour; nothing else is done for strangers."""
+        if access.decision is Decision.PAIR_PERSON:
+            code = request_pairing(tx, self._channel, source.person.id, source.person.name)
+            what = "I do not know you yet."
+        elif access.decision is Decision.PAIR_GROUP:
+            code = request_group(tx, self._channel, source.chat.id, source.chat.name)
+            what = "This group is not allowed yet."
+        else:
+            return
+        if code is None:
+            return
+        self._reply(
+            tx,
+            source,
+            f"{what} The owner can run `bullpen pairing approve {code}`, or send me "
+            f"`/approve {code}`. The code is valid for one hour.",
+        )
+
+    def _command(
+        self, tx: Transaction, command: Command, rest: str, source: Source, access: Access
+    ) -> Reply:
+        asked = Asked(tx=tx, channel=self._channel, source=source, access=access, rest=rest)
+        reply = run_command(command, asked)
+        self._reply(tx, source, reply.text)
+        return reply
+
+    def _submit(
+        self, tx: Transaction, new: Written, access: Access, events: Sequence[PlatformEvent]
+    ) -> Taken:
+        source = new.source
+        chosen = access.chat.default_agent if access.chat is not None else None
+        agent = chosen or self._agent(tx)
+        delay = ALBUM_DELAY_MS if new.group else 0
+        place = SEPARATOR.join((source.chat.id, source.thread))
+        prepared = self._files.prepare(place, new.text, new.attachments, delay)
+        name = source.person.name or access.name
+        message = NewMessage(
+            agent=agent,
+            message=prepared.text,
+            channel=self._channel,
+            sender=name or source.person.id,
+            sender_id=source.person.id,
+            event_ids=source.keys,
+            reply_to=ReplyTo(source.chat.id, source.thread, source.message),
+            written_at=source.at,
+            hold_reason=self._age_hold(tx, source, access),
+            delay=prepared.delay,
+        )
+        accepted = self._store(tx, message, source, events, routed=access.allows(Tier.MEMBER))
+        waits = prepared.delay != delay and accepted
+        return Taken(
+            accepted,
+            _address(source),
+            sender=Sender(self._channel, message.sender, source.person.id, str(message.reply_to))
+            if waits
+            else None,
+            attachments=new.attachments,
+            delay=delay,
+            person="" if name else source.person.id,
+        )
+
+    def _store(
+        self,
+        tx: Transaction,
+        new: NewMessage,
+        source: Source,
+        events: Sequence[PlatformEvent],
+        *,
+        routed: bool,
+    ) -> tuple[Accepted, ...]:
+        """Store a message; a guest's goes to the default agent, whatever it begins with.
+
+        The sender is notified of a message that is refused.
+        """
+        try:
+            try:
+                return submit(tx, new) if routed else (submit_to(tx, new),)
+            except NameTaken:
+                return submit(tx, replace(new, sender=f"id {new.sender_id}"))
+        except StoreError:
+            raise
+        except UnknownRecipient as error:
+            answer_unknown_recipient(tx, new, error)
+        except BullpenError as error:
+            text = f"Your message was not accepted: {error}. {error.hint or ''}".strip()
+            self._reply(tx, source, text)
+        record_receipts(tx, events, COMMAND_RECEIPT)
+        return ()
+
+    def _age_hold(self, tx: Transaction, source: Source, access: Access) -> str | None:
+        """Why an old message is held: its request may be out of date. The chat is notified once."""
+        age = tx.now - source.at
+        if age <= self._settings.age_fence_ms:
+            return None
+        ago = format_interval(age // MINUTE * MINUTE)
+        told = access.chat.away_told_at if access.chat is not None else None
+        if told is None or told < tx.now - HOUR:
+            self._reply(
+                tx,
+                source,
+                f"Bullpen was not running. Your message was written {ago} ago and is held until the owner "
+                "resumes it. Send it again if it is urgent.",
+            )
+            note_away_told(tx, self._channel, source.chat.id)
+        return f"written {ago} before it was received"
+
+    def _changed(
+        self,
+        tx: Transaction,
+        change: Edited | Deleted | Pressed,
+        events: Sequence[PlatformEvent],
+    ) -> Taken:
+        """An edit, a deletion or a button: authorised in the same way as a message."""
+        source = change.source
+        access = self._authorise(tx, source)
+        if not access.allowed:
+            return NOTHING
+        record_receipts(tx, events, COMMAND_RECEIPT)
+        match change:
+            case Edited():
+                offer = apply_edit(tx, self._channel, change, self._settings.edits)
+                if offer is not None:
+                    self._offer(tx, source, offer)
+            case Deleted():
+                withdraw(tx, self._channel, change)
+            case Pressed(value=value):
+                if found := find_command(value):
+                    reply = self._command(tx, *found, source, access)
+                    return Taken(to=_address(source), restart=reply.restart)
+        return NOTHING
+
+    def _offer(self, tx: Transaction, source: Source, offer: Offer) -> None:
+        """Offer to run an edited text, with a button where there are some."""
+        id_ = tx.ids.new("proactive")
+        text = offer.text
+        metadata: dict[str, object] = {"edited": offer.edited}
+        if self._has_buttons:
+            metadata["buttons"] = [["Run the new text", f"/rerun {id_}"]]
+        else:
+            text += f" To run it, send: /rerun {id_}"
+        self._reply(tx, source, text, message_id=id_, metadata=metadata)
+
+    def _proved(self, tx: Transaction, proof: Proof) -> None:
+        found = parse_part_key(proof.key, self._store_id)
+        if found is None:
+            return
+        response, part = found
+        if not proof.failed:
+            prove(tx, self._channel, response, part, proof.receipt)
+        else:
+            send_to_owner(
+                tx,
+                f"Response {response} on {self._channel} did not arrive, although the platform "
+                f"took it: {proof.failed}.",
+            )
+
+    def _chat_changed(self, tx: Transaction, change: ChatChange) -> None:
+        chat = change.chat
+        if change.moved_to:
+            move_chat(tx, self._channel, chat.id, change.moved_to)
+            return
+        if change.opted_out is not None:
+            set_opted_out(tx, self._channel, chat.id, tx.now if change.opted_out else None)
+            what = "no more messages" if change.opted_out else "messages again"
+            name = chat.name or chat.id
+            send_to_owner(tx, f"{name} on {self._channel} has asked for {what}.")
+        if change.closed:
+            name = chat.name or chat.id
+            send_to_owner(tx, f"{name} on {self._channel} is closed: {change.closed}.")
+        elif chat.name:
+            set_name(tx, self._channel, chat.id, chat.name)
+
+    def _reply(
+        self,
+        tx: Transaction,
+        source: Source,
+        text: str,
+        *,
+        message_id: str | None = None,
+        metadata: Mapping[str, object] | None = None,
+    ) -> None:
+        to = ReplyTo(source.chat.id, source.thread, source.message)
+        send_to_person(
+            tx,
+            Answer(message=text, metadata=None if metadata is None else json.dumps(metadata)),
+            channel=self._channel,
+            sender=source.person.name or source.person.id,
+            sender_id=source.person.id,
+            message_id=message_id,
+            reply_to=str(to),
+        )
+
+
+def _address(source: Source) -> Address:
+    return Address(
+        chat=source.chat.id,
+        thread=source.thread,
+        message=source.message,
+        person=source.person.id,
+    )

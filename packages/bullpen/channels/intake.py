@@ -1,0 +1,145 @@
+"""Intake: payloads of the platform are parsed in order, and stored many in one transaction.
+
+A payload is acknowledged to the platform when its future is done, which is after the commit. While
+the store cannot be written, intake keeps the payloads and tries again: not every platform sends
+them a second time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from bullpen.channels.async_store import AsyncStore
+from bullpen.channels.inbound import Inbound, Payload
+from bullpen.channels.incoming import NOTHING, Incoming, Taken
+from bullpen.core.errors import Overloaded, StoreError
+from bullpen.core.store.group_commit import savepoint
+from bullpen.core.store.transaction import Transaction
+
+MAX_BATCH = 200
+MAX_WAITING = 5_000
+"""The most payloads in memory. More are refused, so that the platform sends them again."""
+RETRY_SECONDS = 1.0
+
+
+class Connection(Protocol):
+    """Follows the connection to the platform."""
+
+    def connected(self, connections: int = 1) -> None:
+        """The platform can reach the client."""
+        ...
+
+    def disconnected(self, reason: str) -> None:
+        """The platform cannot reach the client."""
+        ...
+
+    def heard(self) -> None:
+        """The platform sent something."""
+        ...
+
+
+@dataclass(slots=True)
+class _Item:
+    inbound: Inbound
+    stored: asyncio.Future[None]
+
+
+class IntakeQueue:
+    """The intake of one account. See `platform.Intake`."""
+
+    def __init__(
+        self,
+        store: AsyncStore,
+        parse: Callable[[Payload], Inbound | None],
+        incoming: Incoming,
+        connection: Connection,
+        on_taken: Callable[[Taken], None],
+        log: logging.Logger,
+    ) -> None:
+        """`on_taken` is called after the commit, for each message that was stored."""
+        self._store = store
+        self._parse = parse
+        self._incoming = incoming
+        self._connection = connection
+        self._on_taken = on_taken
+        self._log = log
+        self._items: deque[_Item] = deque()
+        self._arrived = asyncio.Event()
+        self.connected = connection.connected
+        self.disconnected = connection.disconnected
+        self.heard = connection.heard
+
+    def add(self, payload: Payload) -> asyncio.Future[None]:
+        """Take this in, in the order of the calls."""
+        self.heard()
+        stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        stored.add_done_callback(_retrieve)
+        try:
+            inbound = self._parse(payload)
+        except Exception as error:
+            # Neither the text nor the payload: they are a person's.
+            self._log.error("a payload was ignored, because it cannot be read: %r", error)
+            inbound = None
+        if inbound is None or self._incoming.is_ignored(inbound):
+            stored.set_result(None)
+        elif len(self._items) >= MAX_WAITING:
+            stored.set_exception(Overloaded("too many messages wait for the database"))
+        else:
+            self._items.append(_Item(inbound, stored))
+            self._arrived.set()
+        return stored
+
+    async def run(self) -> None:
+        """Store what arrives, until cancelled."""
+        while True:
+            await self._arrived.wait()
+            self._arrived.clear()
+            while self._items:
+                batch = [self._items.popleft() for _ in range(min(MAX_BATCH, len(self._items)))]
+                await self._take(batch)
+
+    async def drain(self) -> None:
+        """Store what has arrived so far; called at the end, when nothing more arrives."""
+        batch = list(self._items)
+        self._items.clear()
+        if batch:
+            await self._take(batch)
+
+    async def _take(self, batch: list[_Item]) -> None:
+        taken = None
+        while taken is None:
+            try:
+                taken = await self._store.write(lambda tx: self._take_all(tx, batch))
+            except StoreError as error:
+                self._log.warning("messages wait, because %s", error)
+                await asyncio.sleep(RETRY_SECONDS)
+        for item, result in zip(batch, taken, strict=True):
+            if not item.stored.done():
+                item.stored.set_result(None)
+            if result is not NOTHING:
+                self._on_taken(result)
+
+    def _take_all(self, tx: Transaction, batch: list[_Item]) -> list[Taken]:
+        return [self._take_one(tx, item.inbound) for item in batch]
+
+    def _take_one(self, tx: Transaction, inbound: Inbound) -> Taken:
+        """Take one in; a failure of its own is logged, and does not affect the others."""
+        try:
+            with savepoint(tx):
+                return self._incoming.take(tx, inbound)
+        except StoreError:
+            raise
+        except Exception:
+            self._log.exception("a message was not stored")
+            return NOTHING
+
+
+def _retrieve(future: asyncio.Future[None]) -> None:
+    """Mark an exception as seen, since a platform may not wait for the future."""
+    if not future.cancelled():
+        future.exception()

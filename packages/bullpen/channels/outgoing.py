@@ -1,0 +1,212 @@
+"""Outgoing: responses are leased, and each chat gets its own in order, independent of other chats.
+
+A delivery is one chat's turn: `delivery.py` sends its parts. Here is what happens around it: which
+chat may send when, and that a chat that waits (for a rate limit, or after a failure) holds up no
+other chat, and is not overtaken by its own later responses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+
+from sqlalchemy import bindparam, select
+
+from bullpen.channels.async_store import AsyncStore
+from bullpen.channels.waiting import wait_at_most
+from bullpen.core.clock import MINUTE
+from bullpen.core.errors import BullpenError, StaleToken
+from bullpen.core.message import ReplyTo
+from bullpen.core.models import RESPONSES
+from bullpen.core.models.base import const
+from bullpen.core.outbox.delivery import Delivery, lease_responses
+from bullpen.core.states import ResponseState
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+
+MAX_CHATS = 16
+"""The most chats that are sent to at the same time."""
+MAX_LEASED = 32
+"""The most responses that this process has leased and not sent."""
+POLL_SECONDS = 5.0
+"""A wake-up arrives at each commit, but not when a retry is due."""
+RETRY_SECONDS = 1.0
+LEASE_MS = MINUTE
+"""How long a chat waits for a response whose lease was not ended."""
+STOP_SECONDS = 8.0
+MAX_RESTORED = 1_000
+
+Deliver = Callable[[Delivery], Awaitable[int | None]]
+"""Delivers one response. If it must wait, the time until which its chat waits; otherwise None."""
+
+PutBack = Callable[[list[Delivery], int], Awaitable[None]]
+"""Returns leased responses to the store until a time, without counting an attempt."""
+
+
+R = RESPONSES.c
+
+SELECT_WAITING: Statement[tuple[str | None, str | None, str, int]] = Statement(
+    lambda: (
+        select(R.reply_to, R.sender_id, R.sender, R.available_at)
+        .where(
+            R.channel == bindparam("channel"),
+            R.status == const(ResponseState.PENDING.value),
+            R.available_at > bindparam("now"),
+        )
+        .limit(const(MAX_RESTORED))
+    )
+)
+
+
+def chat_of(delivery: Delivery) -> str:
+    """The chat of a delivery: what must stay in order."""
+    return _chat(delivery.reply_to, delivery.sender_id, delivery.sender)
+
+
+def _chat(reply_to: str | None, sender_id: str | None, sender: str) -> str:
+    return ReplyTo.parse(reply_to).chat if reply_to else f"@{sender_id or sender}"
+
+
+def waiting_chats(tx: Transaction, channel: str) -> list[tuple[str, int]]:
+    """The chats whose responses are not due yet, and when they are."""
+    rows = tx.all(SELECT_WAITING, {"channel": channel, "now": tx.now})
+    return [(_chat(reply_to, id_, name), until) for reply_to, id_, name, until in rows]
+
+
+class Outgoing:
+    """The responses of one account on their way."""
+
+    def __init__(
+        self,
+        store: AsyncStore,
+        channel: str,
+        worker: Callable[[], str],
+        deliver: Deliver,
+        put_back: PutBack,
+        log: logging.Logger,
+        *,
+        chat_interval: float = 0.0,
+    ) -> None:
+        self._store = store
+        self._channel = channel
+        self._worker = worker
+        self._deliver = deliver
+        self._put_back = put_back
+        self._log = log
+        self._interval = chat_interval
+        self._waiting: dict[str, deque[Delivery]] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._holds: dict[str, int] = {}
+        self._places = asyncio.Semaphore(MAX_CHATS)
+        self._due = asyncio.Event()
+        self.open = asyncio.Event()
+        """Set while the account can send."""
+
+    def wake(self) -> None:
+        """There may be responses to send."""
+        self._due.set()
+
+    def hold(self, chat: str, until: int) -> None:
+        """Send nothing to this chat before this time, so that no response overtakes an earlier one."""
+        self._holds[chat] = max(until, self._holds.get(chat, 0))
+
+    def release(self, chat: str) -> None:
+        """End the hold of a chat."""
+        self._holds.pop(chat, None)
+        self._due.set()
+
+    async def restore_holds(self) -> None:
+        """Hold the chats in which a response already waits, so that later ones do not overtake."""
+        for chat, until in await self._store.read(lambda tx: waiting_chats(tx, self._channel)):
+            self.hold(chat, until)
+
+    async def run(self) -> None:
+        """Lease and send, until cancelled."""
+        while True:
+            await self.open.wait()
+            self._due.clear()
+            try:
+                leased = await self._lease()
+            except BullpenError as error:
+                self._log.warning("responses wait, because %s", error)
+                await asyncio.sleep(RETRY_SECONDS)
+                continue
+            if not leased or self._count() >= MAX_LEASED:
+                await wait_at_most(self._due, POLL_SECONDS)
+
+    async def stop(self) -> None:
+        """Finish the parts that are being sent, and return everything else."""
+        self.open.clear()
+        rest = [each for waiting in self._waiting.values() for each in waiting]
+        for waiting in self._waiting.values():
+            waiting.clear()
+        if self._tasks:
+            await asyncio.wait(self._tasks.values(), timeout=STOP_SECONDS)
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        if rest:
+            await self._put_back(rest, self._store.now)
+
+    async def _lease(self) -> list[Delivery]:
+        space = MAX_LEASED - self._count()
+        if space <= 0:
+            return []
+        leased = await self._store.write(
+            lambda tx: lease_responses(tx, self._channel, self._worker(), space)
+        )
+        for delivery in sorted(leased, key=lambda each: each.id):
+            chat = chat_of(delivery)
+            self._waiting.setdefault(chat, deque()).append(delivery)
+            if chat not in self._tasks:
+                self._tasks[chat] = asyncio.create_task(self._serve(chat))
+        return leased
+
+    def _count(self) -> int:
+        return sum(map(len, self._waiting.values())) + len(self._tasks)
+
+    async def _serve(self, chat: str) -> None:
+        """Send the waiting responses of one chat, one after the other."""
+        waiting = self._waiting[chat]
+        try:
+            while waiting:
+                until = self._held_until(chat) if self.open.is_set() else self._store.now
+                if until is not None:
+                    rest = list(waiting)
+                    waiting.clear()
+                    await self._put_back(rest, until)
+                    break
+                async with self._places:
+                    if self.open.is_set():
+                        until = await self._try(waiting.popleft())
+                if until is not None:
+                    self.hold(chat, until)
+                elif self._interval and waiting:
+                    await asyncio.sleep(self._interval)
+        except BullpenError as error:
+            self._log.warning("responses wait for their lease: %s", error)
+            self.hold(chat, self._store.now + LEASE_MS)
+        finally:
+            del self._waiting[chat], self._tasks[chat]
+            self._due.set()
+
+    def _held_until(self, chat: str) -> int | None:
+        until = self._holds.get(chat)
+        if until is None or until > self._store.now:
+            return until
+        del self._holds[chat]
+        return None
+
+    async def _try(self, delivery: Delivery) -> int | None:
+        try:
+            return await self._deliver(delivery)
+        except StaleToken as error:
+            self._log.info("response %d is delivered by another process: %s", delivery.id, error)
+            return None
+        except BullpenError as error:
+            self._log.warning("response %d waits for its lease: %s", delivery.id, error)
+        except Exception:
+            self._log.exception("response %d waits for its lease", delivery.id)
+        return self._store.now + LEASE_MS

@@ -1,0 +1,149 @@
+"""Progress: the state of each message is shown at its place, and follows its row.
+
+It is set right at the start of the process, and never delays or replaces an answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+
+from sqlalchemy import bindparam, select
+
+from bullpen.channels.async_store import AsyncStore
+from bullpen.channels.platform import Address, Platform, Progress, Stage
+from bullpen.core.clock import DAY, HOUR, SECOND
+from bullpen.core.errors import StoreError
+from bullpen.core.message import ReplyTo
+from bullpen.core.models import MESSAGES
+from bullpen.core.models.base import const
+from bullpen.core.states import MESSAGE_STATES, MessageState
+from bullpen.core.store.statement import Statement
+from bullpen.core.store.transaction import Transaction
+
+POLL_SECONDS = 1.0
+SHOW_SECONDS = 10.0
+MAX_TRACKED = 500
+MAX_RESTORED = 100
+QUEUED_AFTER_MS = SECOND
+"""A message that is taken up at once never shows as queued."""
+
+M = MESSAGES.c
+
+SELECT_STATE: Statement[tuple[str, str]] = Statement(
+    lambda: select(M.status, M.agent).where(M.message_id == bindparam("message_id"))
+)
+
+SELECT_RECENT: Statement[tuple[str, str, str, str | None, str | None, int]] = Statement(
+    lambda: (
+        select(M.message_id, M.status, M.agent, M.reply_to, M.sender_id, M.created_at)
+        .where(
+            M.channel == bindparam("channel"),
+            M.updated_at >= bindparam("since"),
+            M.from_agent.is_(None),
+        )
+        .order_by(M.id.desc())
+        .limit(const(MAX_RESTORED))
+    )
+)
+
+
+@dataclass(slots=True)
+class _Tracked:
+    to: Address
+    at: int
+    stage: Stage | None = None
+    shown_at: int = 0
+
+
+def stage_of(state: MessageState) -> Stage:
+    """How far a message in this state is."""
+    if state is MessageState.PROCESSING:
+        return Stage.WORKING
+    if state is MessageState.COMPLETED:
+        return Stage.DONE
+    return Stage.FAILED if MESSAGE_STATES[state].terminal else Stage.QUEUED
+
+
+class ProgressDisplay:
+    """Shows the progress of the messages of one account."""
+
+    def __init__(self, store: AsyncStore, platform: Platform, log: logging.Logger) -> None:
+        self._store = store
+        self._platform = platform
+        self._log = log
+        self._channel = platform.context.account
+        self._refresh_ms = int((platform.progress_seconds or 0) * SECOND)
+        self._tracked: dict[str, _Tracked] = {}
+        self._arrived = asyncio.Event()
+
+    def track(self, message_id: str, to: Address) -> None:
+        """Follow a message that was just stored."""
+        if self._refresh_ms and len(self._tracked) < MAX_TRACKED:
+            self._tracked[message_id] = _Tracked(to, self._store.now)
+            self._arrived.set()
+
+    async def run(self) -> None:
+        """Show progress until cancelled."""
+        if not self._refresh_ms:
+            return
+        await self._restore()
+        while True:
+            await self._arrived.wait()
+            self._arrived.clear()
+            while self._tracked:
+                try:
+                    await self._follow()
+                except StoreError as error:
+                    self._log.info("progress waits, because %s", error)
+                await asyncio.sleep(POLL_SECONDS)
+
+    async def _restore(self) -> None:
+        """Follow the messages from before the start; marks that were left behind are set right."""
+        now = self._store.now
+        values = {"channel": self._channel, "since": now - DAY}
+        for message_id, status, _, reply_to, sender_id, _ in await self._store.read(
+            lambda tx: tx.all(SELECT_RECENT, values)
+        ):
+            state = MessageState(status)
+            if not MESSAGE_STATES[state].active and not self._platform.leaves_marks:
+                continue
+            to = ReplyTo.parse(reply_to) if reply_to else ReplyTo()
+            address = Address(
+                chat=to.chat, thread=to.thread, message=to.message, person=sender_id or ""
+            )
+            self._tracked[message_id] = _Tracked(address, now - HOUR)
+        self._arrived.set()
+
+    async def _follow(self) -> None:
+        """Look at the rows once, and show what has changed or fades."""
+        ids = list(self._tracked)
+        rows = await self._store.read(lambda tx: _states(tx, ids))
+        now = self._store.now
+        due: list[Progress] = []
+        for message_id, row in zip(ids, rows, strict=True):
+            tracked = self._tracked[message_id]
+            state = MessageState(row[0]) if row else MessageState.COMPLETED
+            stage = stage_of(state)
+            fresh = stage is Stage.QUEUED and now - tracked.at < QUEUED_AFTER_MS
+            faded = now - tracked.shown_at >= self._refresh_ms
+            ended = MESSAGE_STATES[state].terminal
+            if not fresh and (stage is not tracked.stage or (faded and not ended)):
+                tracked.stage, tracked.shown_at = stage, now
+                text = f"@{row[1]} is working" if row and stage is Stage.WORKING else ""
+                due.append(Progress(to=tracked.to, stage=stage, text=text))
+            if ended or state is MessageState.HELD:
+                del self._tracked[message_id]
+        await asyncio.gather(*(self._show(each) for each in due))
+
+    async def _show(self, progress: Progress) -> None:
+        try:
+            async with asyncio.timeout(SHOW_SECONDS):
+                await self._platform.show(progress)
+        except Exception as error:
+            self._log.debug("progress was not shown: %r", error)
+
+
+def _states(tx: Transaction, ids: list[str]) -> list[tuple[str, str] | None]:
+    return tx.one_each(SELECT_STATE, [{"message_id": each} for each in ids])
