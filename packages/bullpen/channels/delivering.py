@@ -1,14 +1,14 @@
 """Delivering: one response is sent part by part, and the error of a send decides what follows.
 
-error of `send`     the response                          its chat
-NotSent             put back, uncounted                   the account waits and tries again
-RateLimited         put back, uncounted                   waits as long as the platform asks
-Refused (a file)    a text with the reason replaces it    continues
-Refused             dead                                  goes on
-OptedOut            dead, and the owner is told           goes on
-ChatMoved           put back, to the new chat             goes on there
-OutcomeUnknown      unknown, and looked up                waits for the look-up
-ChannelDown         put back, uncounted                   the account waits
+error of `send`     the response                           its chat
+NotSent             put back, uncounted                    the account waits and tries again
+RateLimited         put back, uncounted                    waits as long as the platform asks
+Refused (a file)    a text with the reason replaces it     continues
+Refused             dead                                   continues
+OptedOut            dead, and the owner is notified        continues
+ChatMoved           put back, to the new chat              continues there
+OutcomeUnknown      unknown, and looked up                 waits for the look-up
+ChannelDown         put back, uncounted                    the account waits
 """
 
 from __future__ import annotations

@@ -308,8 +308,8 @@ class Incoming:
             self._reply(
                 tx,
                 source,
-                f"Bullpen was not running. Your message was written {ago} ago and is held until the owner "
-                "resumes it. Send it again if it is urgent.",
+                f"Bullpen was not running. Your message was written {ago} ago and is held until "
+                "the owner resumes it. Send it again if it is urgent.",
             )
             note_away_told(tx, self._channel, source.chat.id)
         return f"written {ago} before it was received"

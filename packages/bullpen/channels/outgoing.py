@@ -109,7 +109,7 @@ class Outgoing:
         self._due.set()
 
     def hold(self, chat: str, until: int) -> None:
-        """Send nothing to this chat before this time, so that no response overtakes an earlier one."""
+        """Send nothing to this chat before this time: no response overtakes an earlier one."""
         self._holds[chat] = max(until, self._holds.get(chat, 0))
 
     def release(self, chat: str) -> None:

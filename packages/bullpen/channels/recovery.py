@@ -1,7 +1,7 @@
 """Recovery: parts with an unknown outcome are looked up on the platform before people are notified.
 
-A part that is found counts as sent, and the delivery continues after it. A part that was not sent is
-sent again without a label. Only where the platform cannot tell does the response stay `unknown`,
+A part that is found counts as sent, and the delivery continues after it. A part that was not sent
+is sent again without a label. Only where the platform cannot tell does the response stay `unknown`,
 until a person retries it; then the text says that it may be a duplicate.
 """
 
