@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from bullpen.channels.slack_events import METADATA_EVENT
 from bullpen.channels.slack_webhook import EVENTS_PATH
