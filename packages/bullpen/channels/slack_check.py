@@ -125,7 +125,7 @@ async def _check_socket(web: AsyncWebClient, app_token: str) -> list[Finding]:
     except ChannelDown as error:
         return [Finding(ok=False, code=error.code, text=error.reason, hint=error.hint)]
     except Exception as error:
-        text = f"a connection cannot be made ({type(error).__name__})"
+        text = f"Socket Mode cannot connect ({type(error).__name__})"
         hint = "Allow outgoing WebSocket connections to wss-primary.slack.com."
         return [Finding(ok=False, code="no_websocket", text=text, hint=hint)]
     finally:

@@ -62,6 +62,17 @@ PROMPTS = (("What can you do?", "/help"), ("Which agents are there?", "/agents")
 MAX_NAME = 35
 
 
+def make_manifest(settings: Mapping[str, str], account: str = "slack") -> dict[str, object]:
+    """The manifest for an account: `slack-sage` is an app with the name Sage."""
+    _, _, own = account.partition("-")
+    return manifest(
+        own.replace("-", " ").title() or "Bullpen",
+        settings.get("transport", ""),
+        settings.get("public_url", ""),
+        agents=settings.get("agent_view") == "on",
+    )
+
+
 def manifest(
     name: str, transport: str = "socket", url: str = "", agents: bool = False
 ) -> dict[str, object]:

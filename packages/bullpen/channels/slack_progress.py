@@ -43,7 +43,7 @@ class SlackProgress:
         to, over = progress.to, progress.stage in (Stage.DONE, Stage.FAILED)
         place = (to.chat, to.thread)
         if over and place not in self._shown:
-            return  # it disappeared by itself
+            return  # Slack has removed it
         if over:
             del self._shown[place]
         else:

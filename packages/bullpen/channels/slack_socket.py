@@ -1,7 +1,7 @@
 """Socket Mode: two connections to Slack, of which one stays open while the other is renewed.
 
-The SDK's client connects again for ever, with the same address and after a revoked token as well;
-here a connection lives once, and this file decides what follows.
+The SDK's client connects again forever, with the same address, also after the token was revoked.
+Here a connection lives once, and this file decides what follows.
 """
 
 from __future__ import annotations
@@ -202,6 +202,7 @@ class SlackSocket:
     ) -> None:
         self._app_token, self._web = app_token, web
         self._clock, self._chance, self._log = clock, chance, log
+        self._connections: set[Connection] = set()
         self._open: set[Connection] = set()
         self._retired: set[asyncio.Task[None]] = set()
         self.others = 0
@@ -214,10 +215,12 @@ class SlackSocket:
             done, _ = await asyncio.wait(keepers, return_when=asyncio.FIRST_COMPLETED)
             await done.pop()
         finally:
-            tasks = keepers | self._retired
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            for tasks in (keepers, self._retired):
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+            # A task that was cancelled before its first step has closed nothing.
+            await asyncio.gather(*(each.close() for each in set(self._connections)))
 
     async def _keep(self, intake: Intake) -> None:
         """Keep one connection open."""
@@ -226,6 +229,7 @@ class SlackSocket:
             began = self._clock.monotonic()
             wait = 0.0
             connection = Connection(self._app_token, self._web, partial(self._take, intake))
+            self._connections.add(connection)
             try:
                 await connection.connect()
                 if connection.greeted.is_set():
@@ -275,6 +279,7 @@ class SlackSocket:
             await connection.retire()
         finally:
             await connection.close()
+            self._connections.discard(connection)
 
     def _take(self, intake: Intake, connection: Connection, envelope: Object) -> None:
         body = as_object(envelope.get("payload"))

@@ -397,7 +397,8 @@ class FakeSlack(FakePlatform):
             await asyncio.sleep(wait)
             with suppress(ConnectionError, aiohttp.ClientError, TimeoutError):
                 await (self._post_event(delivery) if self.hook else self._send(delivery))
-                if await self._acked(delivery):
+                if delivery.acked.is_set() or (not self.hook and await self._acked(delivery)):
+                    self.changed()
                     return
             delivery.attempts += 1
             if delivery.kind != "events_api":

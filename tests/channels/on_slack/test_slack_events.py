@@ -172,6 +172,8 @@ def test_an_edit_is_one_only_if_a_person_changed_the_text() -> None:
     assert found.source.keys == ("C1:1700000000.000200:1700000009.000000",)
     unfurled = {**before, "attachments": [{"title": "a page"}]}
     assert event({**outer, "message": unfurled, "previous_message": before}) is None
+    pinned = {**before, "edited": {"user": "U1", "ts": "1700000009.000000"}}
+    assert event({**outer, "message": pinned, "previous_message": before}) is None
     by_bot = {**after, "bot_id": "B2"}
     assert event({**outer, "message": by_bot, "previous_message": before}) is None
     own = {**after, "user": "U0BOT"}
