@@ -245,7 +245,8 @@ def _listener(
     return (
         ChannelSetting(
             "public_url",
-            "URL at which the platform reaches the listener, such as `https://bullpen.example.org`.",
+            "URL at which the platform reaches the listener, such as "
+            "`https://bots.example.org/slack`.",
             required=required,
             when=when,
             url=True,
