@@ -121,6 +121,15 @@ def test_a_name_without_an_address_and_a_false_certificate_are_not_sent() -> Non
     assert isinstance(broken, OutcomeUnknown)
 
 
+def test_the_sdk_retries_nothing_over_tls_either(sms: FakeTwilio, tmp_path: Path) -> None:
+    async def main() -> int:
+        async with started(sms, tmp_path) as platform:
+            adapter = platform._api._http.session.get_adapter("https://api.twilio.com")
+            return int(adapter.max_retries.total)
+
+    assert asyncio.run(main()) == 0
+
+
 def test_a_connection_is_never_used_for_a_second_request(sms: FakeTwilio, tmp_path: Path) -> None:
     """An idle connection that the server closes would make an unknown outcome."""
     send_one(sms, tmp_path)
