@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-MAX_CONNECTIONS = 64
+MAX_CONNECTIONS = 400
+"""Twice a burst of 200 requests, each of which has a connection of its own."""
 RECEIVE_SECONDS = 5.0
 """The time in which a request must arrive completely, from the connection on."""
 

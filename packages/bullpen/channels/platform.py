@@ -69,7 +69,10 @@ class Download:
     """It may contain a credential."""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     hosts: tuple[str, ...] = ()
-    """Names of hosts; `.example.com` means every host below it."""
+    """Names of hosts; `.example.com` means every host below it.
+
+    The origin of a fake on loopback, such as `http://127.0.0.1:8000`, is the only one without TLS.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -284,7 +287,7 @@ class Platform(ABC):
         return False
 
     async def locate(self, attachment: Attachment) -> Download:
-        """How an attachment is fetched."""
+        """How an attachment is fetched. A `fetching.NotTaken` is the reason given to its sender."""
         raise NotImplementedError(f"{self.context.account} has no attachments")
 
     async def show(self, progress: Progress) -> None:  # noqa: B027 - optional
