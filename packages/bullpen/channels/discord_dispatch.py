@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from bullpen.channels.discord_events import Data, event_payload, objects_of, text_of
+from bullpen.channels.discord_events import Data, event_payload, object_of, objects_of, text_of
 from bullpen.channels.discord_interactions import Interactions
 from bullpen.channels.discord_servers import Servers
 from bullpen.channels.platform import Intake
 
 SERVERS_SECONDS = 2.0
 """How long the channels of the servers are waited for after the start of a session."""
+MAX_AUTHORS = 5_000
+"""How many messages are remembered with their authors."""
 
 
 class Dispatch:
@@ -22,6 +25,7 @@ class Dispatch:
         self._intake = intake
         self._servers = servers
         self._interactions = interactions
+        self._authors: OrderedDict[str, Data] = OrderedDict()
         self._expected: set[str] = set()
         self._announcing: asyncio.TimerHandle | None = None
         self.heard = intake.heard
@@ -37,9 +41,9 @@ class Dispatch:
             "THREAD_UPDATE": self._change_channel,
             "THREAD_DELETE": self._remove_channel,
             "THREAD_LIST_SYNC": self._add_threads,
-            "MESSAGE_CREATE": partial(self._add, "MESSAGE_CREATE"),
+            "MESSAGE_CREATE": self._add_message,
             "MESSAGE_UPDATE": partial(self._add, "MESSAGE_UPDATE"),
-            "MESSAGE_DELETE": partial(self._add, "MESSAGE_DELETE"),
+            "MESSAGE_DELETE": self._delete_message,
             "MESSAGE_DELETE_BULK": self._delete_messages,
             "INTERACTION_CREATE": self._interact,
         }
@@ -51,7 +55,7 @@ class Dispatch:
         self._intake.disconnected(reason)
 
     def stop(self) -> None:
-        """End what waits."""
+        """Cancel the timer."""
         if self._announcing is not None:
             self._announcing.cancel()
             self._announcing = None
@@ -95,10 +99,21 @@ class Dispatch:
         if self._servers.remove_channel(text_of(data, "id")):
             self._add("CHANNEL_DELETE", data)
 
+    def _add_message(self, data: Data) -> None:
+        self._authors[text_of(data, "id")] = object_of(data.get("author"))
+        if len(self._authors) > MAX_AUTHORS:
+            self._authors.popitem(last=False)
+        self._add("MESSAGE_CREATE", data)
+
+    def _delete_message(self, data: Data) -> None:
+        """Take a deletion. Discord does not say whose message it was, nor who deleted it."""
+        author = self._authors.pop(text_of(data, "id"), None)
+        self._add("MESSAGE_DELETE", data if author is None else {**data, "author": author})
+
     def _delete_messages(self, data: Data) -> None:
         ids = data.get("ids")
         for each in ids if isinstance(ids, list) else []:
-            self._add("MESSAGE_DELETE", {**data, "id": each})
+            self._delete_message({**data, "id": each})
 
     def _interact(self, data: Data) -> None:
         self._interactions.take(data, self._add("INTERACTION_CREATE", data))

@@ -57,6 +57,8 @@ def event_payload(name: str, data: Data, *, direct: bool, chat_name: str = "") -
 def parse_event(payload: Payload, me: str) -> Inbound | None:
     """What an event says; `me` is the id of the bot."""
     data = object_of(payload.get("d"))
+    if not text_of(data, "id").isdecimal():
+        return None
     name, direct = payload.get("t"), payload.get("direct") is True
     chat_id = text_of(data, "channel_id" if "channel_id" in data else "id")
     chat = Chat(id=chat_id, direct=direct, name=text_of(payload, "chat_name"))
@@ -88,15 +90,11 @@ def _written(data: Data, chat: Chat, me: str) -> Written | Proof | None:
         return Proof(key=nonce, receipt=message, keys=(f"echo:{message}",)) if nonce else None
     if data.get("type", 0) not in WRITTEN_TYPES:
         return None
-    attachments = tuple(_attachments(data, chat.id, message))
-    text = _text(data, me)
-    if not text and not attachments:  # a sticker; or content that the intents do not include
-        return None
     return Written(
         source=_source(data, chat),
-        text=text,
+        text=_text(data, me),
         addressed=chat.direct or _is_addressed(data, me),
-        attachments=attachments,
+        attachments=tuple(_attachments(data, chat.id, message)),
         cursor=message,
         from_bot=_is_bot(data),
     )
@@ -112,18 +110,10 @@ def _edited(data: Data, chat: Chat, me: str) -> Edited | None:
     return Edited(source=source, original=(message,), text=_text(data, me))
 
 
-def _deleted(data: Data, chat: Chat) -> Deleted | None:
-    """A deletion. Discord does not say whose message it was, nor who deleted it."""
+def _deleted(data: Data, chat: Chat) -> Deleted:
+    """A deletion. Its author is known if the client has seen the message."""
     message = text_of(data, "id")
-    if not message:
-        return None
-    source = Source(
-        chat=chat,
-        person=Person(id=""),
-        message=message,
-        at=time_of(message),
-        keys=(f"{message}:deleted",),
-    )
+    source = _source(data, chat, keys=(f"{message}:deleted",))
     return Deleted(source=source, original=(message,))
 
 
@@ -164,8 +154,11 @@ def _is_bot(data: Data) -> bool:
 
 def _is_addressed(data: Data, me: str) -> bool:
     """Whether the bot is mentioned or replied to. @everyone and roles are in other fields."""
-    mentioned = any(text_of(each, "id") == me for each in objects_of(data, "mentions"))
-    return mentioned or is_own(object_of(data.get("referenced_message")), me)
+    if any(text_of(each, "id") == me for each in objects_of(data, "mentions")):
+        return True
+    # Without the intent, a reply without a mention has no content.
+    said = bool(_content(data)) or bool(objects_of(data, "attachments"))
+    return said and is_own(object_of(data.get("referenced_message")), me)
 
 
 def _text(data: Data, me: str) -> str:
@@ -185,12 +178,13 @@ def _text(data: Data, me: str) -> str:
 
 
 def _content(data: Data) -> str:
-    """What was written, or forwarded."""
+    """What was written, or forwarded; the names of stickers."""
     forwarded = [
         text_of(object_of(each.get("message")), "content")
         for each in objects_of(data, "message_snapshots")
     ]
-    return "\n\n".join(each for each in (text_of(data, "content"), *forwarded) if each)
+    stickers = [f":{text_of(each, 'name')}:" for each in objects_of(data, "sticker_items")]
+    return "\n\n".join(each for each in (text_of(data, "content"), *forwarded, *stickers) if each)
 
 
 def _attachments(data: Data, chat: str, message: str) -> Iterator[Attachment]:

@@ -1,6 +1,6 @@
 """The gateway of Discord: the websocket on which events come, with its session.
 
-The SDK would connect again by itself. Here each new session is counted and pauses grow, because
+The reconnection of the SDK is not used. Each new session is counted and pauses grow, because
 Discord resets the token of a bot that begins too many sessions.
 """
 
@@ -90,7 +90,7 @@ class Gateway:
             pause = self._pauses[min(self._failures, len(self._pauses) - 1)]
             self._failures += 1
             if self._failures > len(self._pauses):
-                self._resumable = None  # the server of the session may be gone for good
+                self._resumable = None  # the server of the session may never be back
             await asyncio.sleep(pause * (0.5 + self._chance()))
 
     def _take(self, name: str, data: object) -> None:

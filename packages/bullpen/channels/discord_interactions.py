@@ -87,7 +87,7 @@ class Interactions:
             self._open[interaction].set()
 
     async def close(self) -> None:
-        """End what waits; Discord ends the interactions themselves."""
+        """Cancel the tasks; Discord ends the interactions themselves."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -116,8 +116,17 @@ def test_bots_and_webhooks_are_bots(fields: dict[str, object]) -> None:
     assert written(**fields).from_bot
 
 
-def test_a_message_without_text_and_files_is_nothing() -> None:
-    assert parse("MESSAGE_CREATE", message(content="", sticker_items=[{"name": "wave"}])) is None
+def test_a_sticker_is_its_name() -> None:
+    assert written(content="", sticker_items=[{"name": "wave"}]).text == ":wave:"
+
+
+def test_a_mention_alone_is_an_empty_message_for_the_bot() -> None:
+    found = written(content=f"<@{ME}>", mentions=[BOT])
+    assert (found.text, found.addressed) == ("", True)
+
+
+def test_a_reply_whose_content_the_intents_leave_out_is_not_for_the_bot() -> None:
+    assert not written(type=19, content="", referenced_message={"author": BOT}).addressed
 
 
 def test_the_echo_of_our_message_is_a_proof() -> None:

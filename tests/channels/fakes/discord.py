@@ -118,8 +118,11 @@ class FakeDiscord(FakePlatform):
         }
         self.servers = [SERVER]
         """The servers that the bot is in; its channels stay."""
+        self.rewound = False
         self.closed: dict[str, int] = {}
         """Chats that refuse messages, with the code of the error."""
+        self.refusals = 0
+        """How many messages are refused as invalid."""
         self.lookup = True
         """Whether the history of chats can be read."""
         self.limit_kind = "user"
@@ -314,6 +317,22 @@ class FakeDiscord(FakePlatform):
         """Close the connections to the gateway with a code."""
         self.run(self._close_all(code))
 
+    def rewind(self) -> None:
+        """Let a resumed session send all its events again, as if none had been received."""
+        self.rewound = True
+
+    def add_channel(self, name: str) -> str:
+        """Add a channel to the server."""
+        channel: Json = {
+            "id": str(int(CHANNEL) + 100 + len(self.channels)),
+            "type": 0,
+            "name": name,
+        }
+        self.channels[channel["id"]] = {**channel, "guild_id": SERVER}
+        self.remember({"channel": self.channels[channel["id"]]})
+        self.push("CHANNEL_CREATE", self.channels[channel["id"]])
+        return str(channel["id"])
+
     def expire_sessions(self) -> None:
         """Forget the sessions, as Discord does after some minutes without a connection."""
         for each in self.sessions.values():
@@ -468,14 +487,23 @@ class FakeDiscord(FakePlatform):
         channel = self.channels.get(request.match_info["chat"])
         return self._refused(request) or (_error(10003) if channel is None else _json(channel))
 
-    async def _post(self, request: web.Request) -> web.Response:
-        chat = request.match_info["chat"]
+    def _closed(self, request: web.Request, chat: str) -> web.Response | None:
+        """Why a message is refused whatever it says."""
         if refused := self._refused(request):
             return refused
         if chat not in self.channels:
             return _error(10003)
         if chat in self.closed:
             return _error(self.closed[chat])
+        if self.refusals:
+            self.refusals -= 1
+            return _json({"message": "Invalid Form Body", "code": 50035, "errors": {}}, 400)
+        return None
+
+    async def _post(self, request: web.Request) -> web.Response:
+        chat = request.match_info["chat"]
+        if refused := self._closed(request, chat):
+            return refused
         headers = self._count(chat)
         if headers is None:
             return self.limited(request, self.buckets[chat][1])
@@ -653,8 +681,9 @@ class FakeDiscord(FakePlatform):
             return session
         known.socket, known.compress = session.socket, session.compress
         known.connection = session.connection
+        received, self.rewound = 0 if self.rewound else data["seq"], False
         for each in list(known.events):
-            if each["s"] > data["seq"]:
+            if each["s"] > received and each["t"] not in ("READY", "RESUMED"):
                 await known.send(each)
         await known.push(self._event("RESUMED", {}))
         return known
@@ -737,6 +766,125 @@ def _error(code: int) -> web.Response:
 
 def _iso(at: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(at)) + f".{int(at % 1 * 1e6):06d}+00:00"
+
+
+class DiscordHarness:
+    """The fake as the conformance suite drives it."""
+
+    channel = "discord"
+
+    def __init__(self, fake: FakeDiscord) -> None:
+        self.fake = fake
+        self._gone = contextlib.ExitStack()
+        self._chats = 0
+
+    def settings(self) -> dict[str, str]:
+        """The settings of an account on this fake."""
+        return {"bot_token": TOKEN, "api_url": self.fake.url + API}
+
+    def chat(self, direct: bool = True) -> str:
+        """A new chat: the direct one of a new person, or a channel of the server."""
+        self._chats += 1
+        if direct:
+            return self.direct(1_000 + self._chats)
+        return self.fake.add_channel(f"channel{self._chats}")
+
+    def direct(self, number: int) -> str:
+        """The direct chat with a person."""
+        return self.fake.direct_chat(self.person(number))
+
+    def person(self, number: int) -> str:
+        """The id of a person."""
+        return str(FIRST_PERSON + number)
+
+    def say(
+        self,
+        chat: str,
+        person: str,
+        text: str,
+        *,
+        mention: bool = True,
+        files: Sequence[tuple[str, bytes]] = (),
+        thread: str = "",
+    ) -> str:
+        """A person writes; returns the id of the message. A thread is a chat."""
+        return self.fake.say(thread or chat, person, text, mention=mention, files=files)
+
+    def redeliver(self, message: str) -> None:
+        """Send a message again, as an event and by a resumed session."""
+        self.fake.redeliver(message)
+        self.fake.rewind()
+        self.fake.drop_connections()
+
+    def edit(self, chat: str, message: str, text: str) -> None:
+        """A person changes a message."""
+        self.fake.edit(message, text)
+
+    def delete(self, chat: str, message: str) -> None:
+        """A person deletes a message."""
+        self.fake.delete(message)
+
+    def press(self, chat: str, person: str, value: str) -> None:
+        """A person presses a button below the last message of the bot."""
+        self.fake.press(self.fake.parts(chat)[-1].id, person, value)
+
+    def posts(self, chat: str) -> list[str]:
+        """The texts of the bot as people see them."""
+        return self.fake.posts(chat)
+
+    def parts(self, chat: str) -> list[Post]:
+        """The messages of the bot."""
+        return self.fake.parts(chat)
+
+    def fail_next(self, fault: str, n: int = 1, seconds: float = 1.0) -> None:
+        """Let the next sends fail."""
+        on = "POST */messages"
+        match fault:
+            case "refuse":
+                self.fake.vanish(0.5 * n)
+            case "error500":
+                self.fake.fail("error", on, times=n)
+            case "taken_then_500":
+                self.fake.fail("error", on, times=n, taken=True)
+            case "rate_limit":
+                self.fake.fail("limit", on, times=n, seconds=seconds)
+            case "refused":
+                self.fake.refusals += n
+            case "revoked":
+                self.fake.token = "another.token.now"
+            case _:
+                self.fake.fail(fault, on, times=n)
+
+    def heal(self) -> None:
+        """End what `fail_next` began and did not count, such as a revoked token."""
+        self.fake.token = TOKEN
+        self.fake.refusals = 0
+        self.fake.heal()
+
+    def offline(self) -> None:
+        """Discord is not reachable for so long that its sessions end."""
+        self._gone.enter_context(self.fake.gone())
+        self.fake.expire_sessions()
+
+    def online(self) -> None:
+        """Discord is reachable again."""
+        self._gone.close()
+
+    def is_acked(self, message: str) -> bool:
+        """Discord wants no acknowledgement."""
+        return True
+
+    def lookup_off(self) -> None:
+        """The history cannot be read."""
+        self.fake.lookup = False
+
+    def lookup_on(self) -> None:
+        """The history can be read again."""
+        self.fake.lookup = True
+
+    def progress(self, chat: str) -> list[str]:
+        """The progress that people see: how often the bot was typing."""
+        return ["typing"] * self.fake.typing.count(chat)
 
 
 if __name__ == "__main__":
