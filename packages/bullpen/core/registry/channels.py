@@ -329,7 +329,6 @@ _TELEGRAM = (
 
 _DISCORD = (
     ChannelSetting("bot_token", "Token of the bot.", secret=True, required=True),
-    ChannelSetting("application_id", "Id of the application; empty = read from Discord."),
     _api_url("https://discord.com/api/v10"),
     ChannelSetting(
         "gateway_url",
@@ -388,7 +387,8 @@ CHANNELS = ChannelRegistry(
             name="discord",
             address=AddressFormat(r"\d{15,20}", "discord:123456789012345678"),
             settings=_DISCORD,
-            factory="bullpen.channels.discord:make_discord",
+            limits=ChannelLimits(text_characters=2_000, file_bytes=10 << 20),
+            factory="bullpen.channels.discord:Discord",
         ),
         ChannelInfo(
             name="sms",
