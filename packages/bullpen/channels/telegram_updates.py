@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from bullpen.channels.commands import COMMANDS
 from bullpen.channels.inbound import (
     Attachment,
     Chat,
@@ -17,21 +18,17 @@ from bullpen.channels.inbound import (
     Source,
     Written,
 )
+from bullpen.core.channels.senders import Tier
 
 UPDATE_TYPES = ("message", "edited_message", "callback_query", "my_chat_member")
 """Reactions and posts of channels are not asked for."""
 
 MENU = {
-    "agents": "List the agents.",
-    "teams": "List the teams.",
-    "status": "Show what is running and waiting.",
-    "stop": "Stop the answer to your last message.",
-    "new": "Start a new conversation.",
-    "reset": "Forget the agent's session.",
-    "whoami": "Show your id and access.",
-    "help": "Show the commands.",
+    each.name: each.summary[:1].upper() + each.summary[1:]
+    for each in COMMANDS
+    if each.tier is not Tier.OWNER
 }
-"""The commands in the menu of each chat. In a group they are for the bot without a mention."""
+"""The commands in the menu of each chat, with their descriptions."""
 
 GENERAL_TOPIC = "1"
 """The first topic of a forum: messages in it have no thread id, and sends must have none."""
@@ -45,6 +42,9 @@ _FILES = {
     "video_note": "mp4",
 }
 """The fields of files, and the ending of a name where the file has none."""
+
+_COMMANDS = {each.name for each in COMMANDS}
+"""In a group, these are for the bot without a mention as well."""
 
 _GONE = {"left": "the bot left the chat", "kicked": "the bot was removed from the chat"}
 
@@ -226,7 +226,9 @@ def _replace(entity: Object, piece: str, start: int, bot: Bot) -> str | None:
             return ""
         case "bot_command" if start == 0:
             command, _, name = piece.partition("@")
-            if name.lower() == bot.username.lower() or (not name and command[1:] in MENU):
+            if name.lower() == bot.username.lower() or (
+                not name and command[1:].lower() in _COMMANDS
+            ):
                 return command
         case "text_link" if isinstance(url := entity.get("url"), str) and url != piece:
             return f"{piece} ({url})"

@@ -25,6 +25,8 @@ BOT_ID = 7000000001
 BOT_NAME = "bullpen_bot"
 SEND = "POST /bot*/sendMessage"
 POLL_RETRY_SECONDS = 0.2
+PEOPLE = 20
+"""The people who have opened a chat with the bot when a harness begins."""
 NO_MESSAGE = -1
 
 Object = dict[str, object]
@@ -718,18 +720,24 @@ class TelegramHarness:
         self.fake = fake
         self._gone = False
         fake.add_chat(self.chat(direct=False))
+        for number in range(1, PEOPLE + 1):
+            fake.add_chat(self.direct(number))
 
     def settings(self) -> dict[str, str]:
         """The settings that point the client at the fake."""
         return {"bot_token": TOKEN, "api_url": self.fake.url, "transport": "poll"}
 
+    def direct(self, number: int) -> str:
+        """The direct chat of a person."""
+        return self.person(number)
+
     def chat(self, direct: bool) -> str:
         """The direct chat of the first person, or a group."""
         return self.person(1) if direct else "-1001000000001"
 
-    def person(self, n: int) -> str:
+    def person(self, number: int) -> str:
         """The id of a person, which is also the id of their direct chat."""
-        return str(1000 + n)
+        return str(1000 + number)
 
     def say(
         self,
@@ -772,7 +780,7 @@ class TelegramHarness:
         """All messages of the bot in a chat."""
         return self.fake.posts(chat)
 
-    def fail_next(self, fault: str, n: int = 1, seconds: float = 1.0) -> None:
+    def fail_next(self, fault: str, n: int = 1, *, seconds: float = 1.0) -> None:
         """Do this on the next `n` sends of a text."""
         match fault:
             case "refuse":
@@ -791,6 +799,11 @@ class TelegramHarness:
             case _:
                 self.fake.fail(Fault(fault), SEND, times=n)
 
+    def heal(self) -> None:
+        """End what `fail_next` began."""
+        self.fake.revoked = False
+        self.fake.heal()
+
     def offline(self) -> None:
         """The platform is gone; people go on writing."""
         if not self._gone:
@@ -799,7 +812,6 @@ class TelegramHarness:
 
     def online(self) -> None:
         """The platform is back."""
-        self.fake.revoked = False
         if self._gone:
             self._gone = False
             self.fake.run(self.fake._open_port())

@@ -113,6 +113,16 @@ def test_another_bot_is_marked_and_the_own_echo_ignored() -> None:
     assert message(GROUP, **{"from": ME}, text="hi") is None
 
 
+def test_cve_2026_28480_a_person_is_a_number_and_never_a_name() -> None:
+    first = written(text="hi")
+    renamed = written(text="hi", **{"from": {**ANN, "id": 1002}})
+    assert (first.source.person.id, renamed.source.person.id) == ("1001", "1002")
+    assert first.source.person.name == renamed.source.person.name
+    assert message(text="hi", **{"from": {**ANN, "id": 0}}) is not None
+    with pytest.raises(ValueError, match="id"):
+        message(text="hi", **{"from": {"username": "ann", "first_name": "Ann"}})
+
+
 def test_nobody_is_let_in_by_a_shared_identity() -> None:
     """Anonymous administrators of all groups write as one user, and channels as another."""
     anonymous = {"id": 1087968824, "is_bot": True, "first_name": "Group"}

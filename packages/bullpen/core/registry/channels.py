@@ -381,7 +381,8 @@ CHANNELS = ChannelRegistry(
             name="telegram",
             address=AddressFormat(r"-?[1-9]\d{0,18}", "telegram:123456789", r"[1-9]\d{0,18}"),
             settings=_TELEGRAM,
-            factory="bullpen.channels.telegram:make_telegram",
+            limits=ChannelLimits(text_characters=4_096, file_bytes=50 << 20),
+            factory="bullpen.channels.telegram:Telegram",
         ),
         ChannelInfo(
             name="discord",
