@@ -20,7 +20,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 from bullpen.channels.failures import ChannelDown, RateLimited, Refused, SendFailed
 from bullpen.channels.platform import Intake
 from bullpen.channels.slack_api import Object, as_object, as_text, ask
-from bullpen.channels.slack_events import down_event, event_payload
+from bullpen.channels.slack_events import down_event, event_payload, to_time
 from bullpen.core.clock import SECOND, Clock
 
 CONNECTIONS = 2
@@ -34,6 +34,7 @@ FIRST_WAIT_SECONDS = 1.0
 LONGEST_WAIT_SECONDS = 30.0
 STEADY_MS = 30 * SECOND
 """A connection that lasted so long was no failure, and the next one is opened at once."""
+ORDER_SECONDS = 0.005
 MAX_FRAME_BYTES = 16 << 20
 
 _DOWN = {
@@ -205,6 +206,8 @@ class SlackSocket:
         self._connections: set[Connection] = set()
         self._open: set[Connection] = set()
         self._retired: set[asyncio.Task[None]] = set()
+        self._arrived: list[tuple[str, Connection, Object]] = []
+        self._flushing: asyncio.TimerHandle | None = None
         self.others = 0
         """Connections of other processes with the same token, as Slack last said."""
 
@@ -219,6 +222,8 @@ class SlackSocket:
                 for task in tasks:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
+            if self._flushing is not None:
+                self._flushing.cancel()
             # A task that was cancelled before its first step has closed nothing.
             await asyncio.gather(*(each.close() for each in set(self._connections)))
 
@@ -282,6 +287,20 @@ class SlackSocket:
             self._connections.discard(connection)
 
     def _take(self, intake: Intake, connection: Connection, envelope: Object) -> None:
+        """Gather for a moment: the order of two connections is that of the events."""
+        if not self._arrived:
+            loop = asyncio.get_running_loop()
+            self._flushing = loop.call_later(ORDER_SECONDS, self._flush, intake)
+        event = as_object(as_object(envelope.get("payload")).get("event"))
+        at = as_text(event.get("event_ts")) or to_time(self._clock.now())
+        self._arrived.append((at, connection, envelope))
+
+    def _flush(self, intake: Intake) -> None:
+        arrived, self._arrived = self._arrived, []
+        for _, connection, envelope in sorted(arrived, key=lambda each: each[0]):
+            self._add(intake, connection, envelope)
+
+    def _add(self, intake: Intake, connection: Connection, envelope: Object) -> None:
         body = as_object(envelope.get("payload"))
         payload = event_payload(as_text(envelope.get("type")), body, self._clock.now())
         taken = intake.add(payload)

@@ -137,6 +137,11 @@ class FakeSlack(FakePlatform):
         self._keep({"chat": {"id": chat_id, "direct": direct, "name": name, "person": person}})
         return chat_id
 
+    def open_chat(self, person: str) -> str:
+        """The direct chat with a person."""
+        found = next((each.id for each in self.chats.values() if each.person == person), None)
+        return found or self.new_chat(True, person)
+
     def say(
         self,
         chat: str,
@@ -641,8 +646,7 @@ class FakeSlack(FakePlatform):
         person = str(given.get("users"))
         if not person.startswith("U"):
             return {"error": "user_not_found"}
-        found = next((each.id for each in self.chats.values() if each.person == person), None)
-        return {"channel": {"id": found or self.new_chat(True, person)}}
+        return {"channel": {"id": self.open_chat(person)}}
 
     def _users_conversations(self, given: Json) -> Json:
         if not self.look_ups:
@@ -809,9 +813,16 @@ class SlackHarness:
             "api_url": f"{self.fake.url}/api/",
         }
 
-    def chat(self, direct: bool) -> str:
-        """A new chat."""
-        return self.fake.new_chat(direct)
+    def chat(self, direct: bool = True) -> str:
+        """The direct chat of the first person, or the channel."""
+        if direct:
+            return self.direct(1)
+        found = next((each.id for each in self.fake.chats.values() if not each.direct), None)
+        return found or self.fake.new_chat(False, name="general")
+
+    def direct(self, number: int) -> str:
+        """The direct chat with a person."""
+        return self.fake.open_chat(self.person(number))
 
     def person(self, number: int) -> str:
         """The id of a person."""
@@ -873,7 +884,7 @@ class SlackHarness:
             case _:
                 self.fake.fail(Fault(fault), on, times=n)
 
-    def restore(self) -> None:
+    def heal(self) -> None:
         """End what `fail_next` began and did not count, such as a revoked token."""
         self.fake.token_error = ""
         self.fake.heal()
