@@ -114,8 +114,6 @@ def test_responses_and_addresses_on_a_channel_that_no_client_serves(on_both: Bul
         do(store, send_to_person, Answer(message="hi"), channel="telegram", sender="ann")
     text = found(on_both, "channel.no_client", "warning")
     assert "telegram (used by 1 pending response)" in text
-    owner = found(on_both, "channel.no_client", "warning", BULLPEN_OWNER_CHANNEL="slack")
-    assert "slack (used by the owner's address)" in owner
 
 
 def test_a_loop_that_fails_or_is_not_run(on_both: Bullpen) -> None:

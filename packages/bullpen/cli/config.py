@@ -202,6 +202,7 @@ def check(settings: Settings) -> Result:
 def _check(settings: Settings) -> Result:
     file = _open_file(settings)
     problems = [*file.problems(), *_database_problems(settings), *_permission_problems(settings)]
+    problems += _owner_problems(settings)
     bad = sum(not each.warning for each in problems)
     exists = file.path.exists()
     lines = []
@@ -224,6 +225,17 @@ def _database_problems(settings: Settings) -> list[SettingProblem]:
     except BadSetting as error:
         return [SettingProblem(None, DATABASE_SETTING, str(error), error.hint)]
     return []
+
+
+def _owner_problems(settings: Settings) -> list[SettingProblem]:
+    """Warn of an owner who gets no notices."""
+    from bullpen.core.inspect.channels import owner_channel_problem  # loads the models
+
+    text = owner_channel_problem(settings)
+    if not text:
+        return []
+    hint = "Run `bullpen channel list --all`, or `bullpen config set owner_channel cli`."
+    return [SettingProblem(None, "owner_channel", text, hint, warning=True)]
 
 
 def _permission_problems(settings: Settings) -> list[SettingProblem]:

@@ -12,6 +12,7 @@ from bullpen.core.errors import BullpenError
 from bullpen.core.logs import LogFormatter
 from bullpen.ops.doctor import (
     agents,
+    channels,
     database,
     home,
     machine,
@@ -36,7 +37,7 @@ ALL_CHECKS: tuple[Check, ...] = (
     *services.CHECKS,
     *network.CHECKS,
     *queue.CHECKS,
-    *queue.CHANNEL_CHECKS,
+    *channels.CHECKS,
     *providers.CHECKS,
     *agents.AGENT_CHECKS,
     *agents.SCHEDULE_CHECKS,

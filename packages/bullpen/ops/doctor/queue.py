@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from shlex import quote
-
 from sqlalchemy import and_, bindparam, func, select
 
 from bullpen.core.answers.leases import by_clock, expire_leases
 from bullpen.core.background import count_live_workers
 from bullpen.core.clock import DAY, MINUTE, SECOND
 from bullpen.core.inspect.lanes import LaneRecord, list_lanes
-from bullpen.core.inspect.queue import count_outgoing_by_channel, waiting_since
+from bullpen.core.inspect.queue import waiting_since
 from bullpen.core.maintenance.jobs import list_job_statuses
-from bullpen.core.message import PULL_CHANNELS
 from bullpen.core.models import MESSAGES
 from bullpen.core.models.base import const
 from bullpen.core.outbox.hold import find_hold
-from bullpen.core.registry import CHANNELS, LoadProblem
-from bullpen.core.schedules.model import list_schedules
 from bullpen.core.states import CLAIMABLE_LANE_STATES, NEEDS_PERSON_STATES, LaneState, MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.core.text import format_count
@@ -242,40 +237,3 @@ CHECKS = (
     *(on_hold, stale_leases, dead_letters, held, lane_paused, unattended, no_worker),
     jobs_failing,
 )
-
-
-@check("channel.no_client", Severity.WARNING, Needs.SCHEMA)
-def no_client(installation: Installation) -> Problem | Verdict:
-    """The owner's address, schedules or pending responses use a channel without a client."""
-    with installation.store.read() as tx:
-        outgoing, schedules = count_outgoing_by_channel(tx), list_schedules(tx)
-    owner = installation.settings.owner_channel
-    uses = {owner: ("the owner's address", "bullpen config set owner_channel cli")}
-    for each in schedules:
-        name = quote(each.label or each.id)
-        remedy = f"bullpen schedule set {name} --to cli:owner"
-        uses.setdefault(each.place.channel, (f"the schedule {name}", remedy))
-    for channel, count in outgoing.items():
-        remedy = f"bullpen response list --channel {channel}"
-        uses.setdefault(channel, (format_count(count, "pending response"), remedy))
-    lost = [each for each in uses if not _has_client(installation, each)]
-    if not lost:
-        return PASSED
-    told = "; ".join(f"{each} (used by {uses[each][0]})" for each in lost[:MAX_LANES_SHOWN])
-    return Problem(
-        text=f"no client delivers the responses of {told}",
-        remedy=f"Install and configure the channel; or: {uses[lost[0]][1]}",
-    )
-
-
-def _has_client(installation: Installation, channel: str) -> bool:
-    """Whether responses on this channel are fetched, or a service delivers them."""
-    if channel in PULL_CHANNELS:
-        return True
-    info = CHANNELS.find(channel)
-    if info is None or isinstance(info, LoadProblem) or not info.factory:
-        return False
-    return not info.missing(installation.settings.account(channel))
-
-
-CHANNEL_CHECKS = (no_client,)
