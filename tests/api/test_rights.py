@@ -28,6 +28,8 @@ BODIES: dict[str, Mapping[str, object]] = {
     "POST /api/chatroom/{team_id}": {"message": "hello", "sender": "ann"},
     "POST /api/keys": {"name": "more", "scopes": ["read"], "agents": ["worker"]},
     "POST /api/message": {"message": "@worker hello"},
+    "POST /api/pairing/approve": {"code": "K7M2XQ4B"},
+    "PUT /api/pairing/{channel}/{sender_id}": {"tier": "owner"},
     "POST /api/queue/claim": {"agent": "worker"},
     "POST /api/queue/complete": {**TOKEN, "response": "done"},
     "POST /api/queue/extend": TOKEN,
@@ -74,6 +76,8 @@ SCHEDULE_FIELDS = {
 }
 
 FREE_FIELDS = {
+    "ApproveBody": set(),
+    "TierBody": set(),
     "AgentBody": {*("name", "model", "system_prompt", "prompt_file", "context", "heartbeat")},
     "HeartbeatBody": {
         *("content", "enabled", "interval", "hours", "budget", "max_silent", "to"),

@@ -54,6 +54,9 @@ class Named:
 AGENT: dict[str, object] = {"name": str, "provider": str, "model": str, "working_directory": str}
 AGENT["system_prompt"] = Maybe(str)
 TEAM = {"name": str, "agents": [str], "leader_agent": str}
+SENDER = {"channel": str, "senderId": str, "sender": str}
+PENDING = {**SENDER, "code": str, "createdAt": NUMBER, "lastSeenAt": NUMBER}
+APPROVED = {**SENDER, "approvedAt": NUMBER}
 FAMILY = {"model": Maybe(str), "api_key": Maybe(str), "oauth_token": Maybe(str)}
 MODELS = {"provider": str, "anthropic": FAMILY, "openai": FAMILY, "opencode": FAMILY}
 SETTINGS = {
@@ -154,6 +157,7 @@ CALLS: list[tuple[str, str, object, object]] = [
     ("PUT", "/api/schedules/mine", {"enabled": False}, {"ok": bool, "schedule": SCHEDULE}),
     ("DELETE", "/api/schedules/mine", None, OK),
     ("GET", "/api/status", None, STATUS),
+    ("GET", "/api/pairing", None, {"pending": [PENDING], "approved": [APPROVED]}),
     ("PUT", "/api/custom-providers/local", SERVICE, OK),
     ("GET", "/api/custom-providers", None, Named(CUSTOM)),
     ("DELETE", "/api/custom-providers/local", None, OK),
@@ -165,8 +169,6 @@ CALLS: list[tuple[str, str, object, object]] = [
 MISSING = [
     ("GET", "/api/tasks"),
     ("GET", "/api/projects"),
-    ("GET", "/api/pairing"),
-    ("POST", "/api/pairing/approve"),
     ("POST", "/api/services/channel/telegram/start"),
     ("GET", "/api/agents/coder/skills/registry?query=x"),
 ]

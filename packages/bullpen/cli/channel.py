@@ -16,8 +16,7 @@ from bullpen.cli.lazy import LazyGroup
 from bullpen.cli.options import Count
 from bullpen.cli.output import format_count, format_duration, format_fields, format_state
 from bullpen.core.channels.health import pause_channel, resume_channel
-from bullpen.core.channels.people import list_pairings
-from bullpen.core.channels.senders import Tier
+from bullpen.core.channels.people import find_owner
 from bullpen.core.clock import format_time, owner_zone_name, poll_until
 from bullpen.core.errors import ServiceFailed
 from bullpen.core.inspect.channels import (
@@ -161,7 +160,7 @@ def test(settings: Settings, name: str, seconds: int) -> Result:
             record = get_channel(tx, name)
             if record.missing:
                 raise _not_set_up(record)
-            owner = _find_owner(tx, name)
+            owner = find_owner(tx, name)
             id_ = send_to_person(
                 tx, Answer(message=TEST_TEXT), channel=name, sender="owner", sender_id=owner
             )
@@ -208,19 +207,6 @@ def manifest(settings: Settings, name: str, app: str) -> Result:
         )
     document: object = resolve_name(info.manifest)(app, settings.account(name))
     return Result(document, json.dumps(document, indent=2, ensure_ascii=False))
-
-
-def _find_owner(tx: Transaction, name: str) -> str:
-    """The id of the owner on this channel."""
-    if tx.settings.owner_channel == name and tx.settings.owner_id:
-        return tx.settings.owner_id
-    for each in list_pairings(tx, name):
-        if each.tier == Tier.OWNER and not each.group:
-            return each.id
-    raise ServiceFailed(
-        f"no owner is known on {name}",
-        hint="Write to the bot, then: bullpen pairing approve CODE --tier owner",
-    )
 
 
 def _not_set_up(record: ChannelRecord) -> ServiceFailed:

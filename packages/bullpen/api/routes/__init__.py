@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bullpen.api.routes import (
     agents,
+    channels,
     claims,
     conversations,
     deliveries,
@@ -17,6 +18,7 @@ from bullpen.api.routes import (
     live,
     login,
     messages,
+    pairing,
     providers,
     queue,
     responses,
@@ -32,6 +34,7 @@ ROUTES = (
     agents.routes,
     conversations.attempt_routes,
     keys.audit_routes,
+    channels.routes,
     claims.routes,
     conversations.routes,
     deliveries.routes,
@@ -46,6 +49,7 @@ ROUTES = (
     login.routes,
     messages.routes,
     health.metrics_routes,
+    pairing.routes,
     providers.routes,
     queue.routes,
     responses.routes,

@@ -8,7 +8,7 @@ from sqlalchemy import Select, bindparam, false, null, select, true
 
 from bullpen.core.channels.chats import Access, allow_group, forbid_group
 from bullpen.core.channels.senders import Tier, is_owner, revoke, set_tier
-from bullpen.core.errors import IllegalMove, UnknownCode, UnknownSender
+from bullpen.core.errors import IllegalMove, ServiceFailed, UnknownCode, UnknownSender
 from bullpen.core.models import CHATS, SENDERS
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
@@ -155,6 +155,20 @@ def unpair(tx: Transaction, channel: str, id_: str, by: str) -> None:
     _require_other(tx, channel, id_, "cannot be unpaired")
     if not revoke(tx, channel, id_, by) and not forbid_group(tx, channel, id_, by):
         raise _unknown(channel, id_)
+
+
+def find_owner(tx: Transaction, channel: str) -> str:
+    """The id of the owner on a channel: that of the settings, or a person with the tier owner."""
+    settings = tx.settings
+    if settings.owner_channel == channel and settings.owner_id:
+        return settings.owner_id
+    for each in list_pairings(tx, channel):
+        if each.tier == Tier.OWNER and not each.group:
+            return each.id
+    raise ServiceFailed(
+        f"no owner is known on {channel}",
+        hint="Write to the bot, then: bullpen pairing approve CODE --tier owner",
+    )
 
 
 def _require_other(tx: Transaction, channel: str, id_: str, text: str) -> None:
