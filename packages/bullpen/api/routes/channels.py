@@ -22,7 +22,7 @@ routes = Routes("channels", "Channels: their state, pauses and tests.")
 TEST_TEXT = "test"
 
 
-class ChannelAnswer(Answer):
+class ChannelStateAnswer(Answer):
     """A channel, or an account on it."""
 
     channel: str
@@ -47,14 +47,14 @@ class ChannelAnswer(Answer):
     findings: JsonColumn = Field(description="The answers of the last probe.")
 
 
-class ChannelList(Rows[ChannelAnswer]):
+class ChannelList(Rows[ChannelStateAnswer]):
     """Channels."""
 
 
 class ChannelDone(Done):
     """The channel after the change."""
 
-    channel: ChannelAnswer
+    channel: ChannelStateAnswer
 
 
 class ChannelQuery(BaseModel):
@@ -88,7 +88,7 @@ def channels(query: ChannelQuery) -> ChannelList:
 
 
 @routes.get("/api/channels/<channel>", READ, UnknownChannel)
-def channel(path: ChannelPath) -> ChannelAnswer:
+def channel(path: ChannelPath) -> ChannelStateAnswer:
     """Get one channel."""
     require_reach(None)
     with read() as tx:
@@ -97,7 +97,10 @@ def channel(path: ChannelPath) -> ChannelAnswer:
 
 @routes.post("/api/channels/<channel>/pause", ADMIN, UnknownChannel)
 def pause(path: ChannelPath) -> ChannelDone:
-    """Stop a channel from receiving and sending; its service keeps running."""
+    """Pause a channel.
+
+    It neither receives nor sends. Its service keeps running.
+    """
     require_reach(None)
     with write() as tx:
         get_channel(tx, path.channel)
@@ -134,5 +137,5 @@ def _done(tx: Transaction, name: str) -> ChannelDone:
     return ChannelDone(channel=_answer(get_channel(tx, name)))
 
 
-def _answer(record: ChannelRecord) -> ChannelAnswer:
-    return ChannelAnswer.from_row(record, missing=list(record.missing))
+def _answer(record: ChannelRecord) -> ChannelStateAnswer:
+    return ChannelStateAnswer.from_row(record, missing=list(record.missing))

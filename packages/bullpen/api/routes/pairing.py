@@ -132,7 +132,10 @@ def approve(body: ApproveBody) -> PairingDone:
 
 @routes.delete("/api/pairing/pending/<code>", ADMIN, UnknownCode)
 def dismiss(path: PendingPath) -> Done:
-    """End a request; the person is not told."""
+    """End a request.
+
+    The person is not told.
+    """
     require_reach(None)
     with write() as tx:
         found = find_request(tx, path.code)
@@ -142,7 +145,10 @@ def dismiss(path: PendingPath) -> Done:
 
 @routes.put("/api/pairing/<channel>/<sender_id>", ADMIN, UnknownChannel, UnknownSender, IllegalMove)
 def change(path: SenderPath, body: TierBody) -> PairingDone:
-    """Change the tier of a person, or the access of a group; the tier `blocked` ignores them."""
+    """Change the tier of a person, or the access of a group.
+
+    Messages of a person with the tier `blocked` are ignored.
+    """
     require_reach(None)
     check_client(path.channel)
     with write() as tx:
