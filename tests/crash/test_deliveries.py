@@ -8,13 +8,14 @@ import pytest
 
 from bullpen.core.models import RESPONSES
 from bullpen.core.outbox.manage import retry_response
+from bullpen.core.outbox.parts import decode_receipts
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from tests.crash.account import Account, Row, check_integrity, rows
 from tests.crash.children import Children
 from tests.crash.recovery import later, run_to_the_end
 from tests.crash.victim import LOST, Death, live
-from tests.crash.work import PARTS, Order, Platform, Step, deliver_all
+from tests.crash.work import PARTS, Order, Platform, Step, deliver_all, look_up_all
 
 ALL = list(range(PARTS))
 UNKNOWABLE = (Step.BEGUN, Step.SENT, Step.BEFORE_END_COMMIT)
@@ -54,6 +55,22 @@ def test_kill_9_in_a_delivery_repeats_no_part_and_loses_none_in_silence(
             assert response["status"] == "acked"
             assert platform.arrived(1) == ALL
         check_integrity(store)
+
+
+@pytest.mark.parametrize("death", DEATHS, ids=lambda death: f"{death.point}, part {death.part}")
+def test_kill_9_in_a_delivery_is_settled_by_a_look_up_and_each_part_arrives_once(
+    settings: Settings, children: Children, platform: Platform, death: Death
+) -> None:
+    children.run(live, settings, platform.path, death, Order.ANSWER)
+    with later(settings) as store:
+        run_to_the_end(store, platform)
+        assert look_up_all(store, platform) == (1 if death.point in UNKNOWABLE else 0)
+        deliver_all(store, platform)
+        response = _response(store)
+        assert response["status"] == "acked"
+        assert platform.arrived(1) == ALL
+        assert not response["possible_duplicate"]
+        assert [each.upto for each in decode_receipts(response["part_receipts"])] == [10, 20, 30]
 
 
 def test_an_unknown_delivery_goes_on_where_it_was_when_a_person_says_so_and_is_labelled(

@@ -8,8 +8,22 @@ from dataclasses import dataclass
 from bullpen.core.answers.complete import fail
 from bullpen.core.answers.leases import expire_leases
 from bullpen.core.message import Answer, ErrorKind, Failure, Outcome, RoomPost
-from bullpen.core.outbox.delivery import ack, begin_part, end_part, lease_responses
+from bullpen.core.outbox.delivery import (
+    ack,
+    begin_part,
+    end_part,
+    lease_responses,
+    mark_unknown,
+)
 from bullpen.core.outbox.parts import PartReceipt
+from bullpen.core.outbox.recovery import (
+    cannot_tell,
+    found,
+    lease_unknown,
+    look_again,
+    not_sent,
+    prove,
+)
 from bullpen.core.queue.claim import claim, extend
 from bullpen.core.queue.conversations import cancel_conversation
 from bullpen.core.queue.enqueue import enqueue_many
@@ -85,6 +99,16 @@ def _begun(store: Store) -> str:
     return token
 
 
+def _looked_up(store: Store) -> str:
+    token = _begun(store)
+    with store.write() as tx:
+        mark_unknown(tx, token, "no answer")
+    with store.write() as tx:
+        (delivery,) = lease_unknown(tx, CHANNEL, "cut")
+    assert delivery.claim_token is not None
+    return delivery.claim_token
+
+
 def _alone(store: Store) -> str:
     """The claim of one of three that failed together."""
     token = _claimed(store)
@@ -140,6 +164,16 @@ def _reap_later(tx: Transaction, _: str) -> None:
     assert expire_leases(tx) == 1
 
 
+def _look_up_later(tx: Transaction, _: str) -> None:
+    tx.now += 3_600_000
+    assert lease_responses(tx, CHANNEL, "cut") != []
+    assert len(lease_unknown(tx, CHANNEL, "cut")) == 1
+
+
+def _response_of(token: str) -> int:
+    return int(token.partition(".")[0])
+
+
 CUTS: dict[str, Cut] = {
     "enqueue": Cut(_nothing, enqueue_three),
     "claim": Cut(_three, lambda tx, _: claim(tx, "cut", agent=CROWD)),
@@ -157,6 +191,13 @@ CUTS: dict[str, Cut] = {
     "begin_part": Cut(_leased, begin_part),
     "end_part": Cut(_begun, lambda tx, token: end_part(tx, token, PartReceipt("receipt"))),
     "ack": Cut(_leased, ack),
+    "unknown": Cut(_begun, lambda tx, token: mark_unknown(tx, token, "no answer")),
+    "look-up": Cut(_begun, _look_up_later),
+    "found": Cut(_looked_up, lambda tx, token: found(tx, token, "receipt")),
+    "not sent": Cut(_looked_up, not_sent),
+    "cannot tell": Cut(_looked_up, lambda tx, token: cannot_tell(tx, token, "no history")),
+    "look again": Cut(_looked_up, lambda tx, token: look_again(tx, token, 1000)),
+    "proof": Cut(_begun, lambda tx, token: prove(tx, CHANNEL, _response_of(token), 0, "receipt")),
 }
 
 

@@ -27,7 +27,8 @@ from bullpen.core.message import (
     Usage,
 )
 from bullpen.core.outbox.delivery import Delivery, ack, begin_part, end_part, lease_responses
-from bullpen.core.outbox.parts import PartReceipt
+from bullpen.core.outbox.parts import SendingPart
+from bullpen.core.outbox.recovery import found, lease_unknown, not_sent
 from bullpen.core.queue.claim import claim
 from bullpen.core.queue.finish import finish
 from bullpen.core.queue.lanes import Batching, LanePolicy
@@ -213,20 +214,36 @@ def send(store: Store, platform: Platform, delivery: Delivery, watch: Watcher = 
     token = delivery.claim_token
     assert token is not None
     for part in range(delivery.parts_sent, PARTS):
+        sending = SendingPart(part, upto=10 * (part + 1), last=part == PARTS - 1)
         with store.write() as tx:
-            begin_part(tx, token)
+            begin_part(tx, token, sending)
             watch(Step.BEFORE_BEGIN_COMMIT, part, tx)
         watch(Step.BEGUN, part)
         receipt = platform.take(delivery.id, part)
         watch(Step.SENT, part)
         with store.write() as tx:
-            end_part(tx, token, PartReceipt(receipt))
+            end_part(tx, token, sending.receipt(receipt))
             watch(Step.BEFORE_END_COMMIT, part, tx)
         watch(Step.ENDED, part)
     with store.write() as tx:
         ack(tx, token)
         watch(Step.BEFORE_ACK_COMMIT, PARTS - 1, tx)
     watch(Step.ACKED, PARTS - 1)
+
+
+def look_up_all(store: Store, platform: Platform) -> int:
+    """Ask the platform for the parts whose outcome is unknown; gives how many there were."""
+    with store.write() as tx:
+        unknown = lease_unknown(tx, CHANNEL, "healthy", limit=100)
+    for each in unknown:
+        part = each.part
+        assert part is not None
+        with store.write() as tx:
+            if part.part in platform.arrived(each.id):
+                found(tx, each.claim_token or "", f"receipt-{each.id}-{part.part}")
+            else:
+                not_sent(tx, each.claim_token or "")
+    return len(unknown)
 
 
 def deliver_all(store: Store, platform: Platform) -> None:

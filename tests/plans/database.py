@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, text
 
+from bullpen.core.message import SEPARATOR
 from bullpen.core.models import MESSAGES_ARCHIVE
 from bullpen.core.queue.lanes import create_lane
 from bullpen.core.store.base import Store
@@ -46,6 +47,35 @@ INSERT INTO receipts (channel, event_id, message_id, created_at)
 SELECT channel, 'Ev' || id, message_id, created_at FROM messages WHERE id % 8 = 0
 """
 
+RESPONSES = """
+INSERT INTO responses (
+    message_id, channel, sender, message, original_message, agent, status, conversation_id,
+    reply_to, seq, delivery_attempts, parts_sent, sending, possible_duplicate, available_at,
+    expires_at, recover_at, tell_at, created_at, acked_at
+) {numbers}
+SELECT 'asked' || n, 'channel' || (n % 10), 'ada', 'hello', '', 'agent3',
+    CASE WHEN n % 50 = 0 THEN 'unknown' WHEN n % 10 = 1 THEN 'pending' ELSE 'acked' END,
+    'asked' || n, 'C' || n || :separator || :separator, 0, 1, 0, {no}, {no}, :start + n,
+    :start + 99999999, CASE WHEN n % 100 = 0 THEN :start + n END,
+    CASE WHEN n % 100 = 0 THEN :start + n END, :start, CASE WHEN n % 10 > 1 THEN :start + n END
+FROM numbers
+"""
+CHATS = """
+INSERT INTO chats (channel, chat, direct, name, code, code_expires_at, created_at, updated_at)
+{numbers}
+SELECT 'channel' || (n % 10), 'C' || n, {no}, 'general', CASE WHEN n % 100 = 0 THEN 'CODE' END,
+    CASE WHEN n % 100 = 0 THEN :start + n END, :start, :start + n
+FROM numbers
+"""
+SENDERS = """
+INSERT INTO senders (channel, sender_id, name, tier, code, code_expires_at, first_at, last_at)
+{numbers}
+SELECT 'channel' || (n % 10), 'U' || n, 'ada', CASE WHEN n % 10 > 0 THEN 'member' END,
+    CASE WHEN n % 100 = 0 THEN 'CODE' END, CASE WHEN n % 100 = 0 THEN :start + n END, :start,
+    :start + n
+FROM numbers
+"""
+
 HEADS = """
 UPDATE lanes SET
     pending = (SELECT count(*) FROM messages
@@ -69,8 +99,21 @@ def fill(store: Store, finished: int, waiting: int, idle: int = IDLE) -> None:
         connection.execute(text(ARCHIVED))
         connection.execute(text(RECEIPTS))
         connection.execute(text(HEADS))
+        for sql in (RESPONSES, CHATS, SENDERS):
+            _channels(connection, store.dialect, sql, waiting)
     with store.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.execute(text("VACUUM ANALYZE" if store.dialect == "postgresql" else "ANALYZE"))
+
+
+def _channels(connection: Connection, dialect: str, sql: str, count: int) -> None:
+    no = "false" if dialect == "postgresql" else "0"
+    given = {"count": count, "start": START, "separator": SEPARATOR}
+    wanted = sql.format(numbers=NUMBERS[dialect], no=no)
+    if dialect == "postgresql":
+        wanted = wanted.replace(":separator", "CAST(:separator AS text)")
+        wanted = wanted.replace(":start", "CAST(:start AS bigint)")
+    values = {name: value for name, value in given.items() if f":{name}" in wanted}
+    connection.execute(text(wanted), values)
 
 
 def _messages(

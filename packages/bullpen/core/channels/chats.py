@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -195,22 +196,26 @@ MOVE_STATE: Statement[None] = Statement(
 )
 
 
-def _addressed(state: ResponseState) -> Statement[tuple[int, str]]:
-    """The responses of a state to a chat and its threads."""
+def _addressed(states: Sequence[ResponseState]) -> Statement[tuple[int, str]]:
+    """The responses in these states to a chat and its threads."""
 
     def build() -> Select[tuple[int, str]]:
+        names = [const(each.value) for each in states]
         prefix = bindparam("prefix", type_=R.reply_to.type)
         return select(R.id, R.reply_to).where(
             R.channel == bindparam("account"),
-            R.status == const(state.value),
+            # In the words of the partial indexes.
+            R.status == names[0] if len(names) == 1 else R.status.in_(names),
             func.substr(R.reply_to, const(1), func.length(prefix)) == prefix,
         )
 
     return Statement(build)
 
 
-# The dead too: a person may retry them.
-SELECT_ADDRESSED = tuple(_addressed(each) for each in (ResponseState.PENDING, *UNDELIVERED_STATES))
+SELECT_PENDING_TO = _addressed((ResponseState.PENDING,))
+
+# A person may retry these.
+SELECT_UNDELIVERED_TO = _addressed(UNDELIVERED_STATES)
 
 SET_ADDRESS: Statement[None] = Statement(
     lambda: (
@@ -352,7 +357,7 @@ def move_chat(tx: Transaction, channel: str, chat: str, to: str) -> int:
     prefix = f"{chat}{SEPARATOR}"
     found = [
         row
-        for each in SELECT_ADDRESSED
+        for each in (SELECT_PENDING_TO, SELECT_UNDELIVERED_TO)
         for row in tx.all(each, {"account": channel, "prefix": prefix})
     ]
     moved = [

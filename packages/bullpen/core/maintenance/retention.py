@@ -36,6 +36,7 @@ from bullpen.core.models import (
     RESPONSES_ARCHIVE,
     SCHEDULE_RUNS,
     SCHEDULES,
+    SENDERS,
 )
 from bullpen.core.models.base import const
 from bullpen.core.schedules.model import ScheduleState
@@ -57,6 +58,9 @@ MAX_PAUSE_SECONDS = 1.0
 
 MIN_RECEIPT_DAYS = 7
 """Slack redelivers for hours, Twilio for a day; receipts must outlive every redelivery."""
+
+MIN_UNPAIRED_DAYS = 30
+"""People who asked for pairing and were not approved, or wrote in a group, are kept longer."""
 
 M = MESSAGES.c
 R = RESPONSES.c
@@ -239,6 +243,12 @@ COPY_RESPONSES, DELETE_RESPONSES = _copy_rows(RESPONSES, RESPONSES_ARCHIVE), _de
 DELETE_ARCHIVED_MESSAGES = _delete_oldest(MESSAGES_ARCHIVE, ("updated_at", "id"))
 DELETE_ARCHIVED_RESPONSES = _delete_oldest(RESPONSES_ARCHIVE, ("acked_at", "id"))
 DELETE_RECEIPTS = _delete_oldest(RECEIPTS, ("created_at",), key=("channel", "event_id"))
+DELETE_UNPAIRED = _delete_oldest(
+    SENDERS,
+    ("last_at",),
+    key=("channel", "sender_id"),
+    where=lambda: (SENDERS.c.tier.is_(None),),
+)
 DELETE_PROGRESS = _delete_oldest(
     EVENTS,
     ("created_at",),
@@ -294,5 +304,8 @@ RULES = (
     RetentionRule("due_times", "schedule", "schedule_days", _delete(DELETE_DONE_SCHEDULES)),
     RetentionRule(
         "receipts", "receipt", "receipt_days", _delete(DELETE_RECEIPTS), MIN_RECEIPT_DAYS
+    ),
+    RetentionRule(
+        "receipts", "unpaired sender", "receipt_days", _delete(DELETE_UNPAIRED), MIN_UNPAIRED_DAYS
     ),
 )
