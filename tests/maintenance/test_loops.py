@@ -7,6 +7,8 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import insert
 
+from bullpen.core.channels.chats import ChatSeen, touch_chat
+from bullpen.core.channels.senders import Tier, add_sender, see_sender, set_tier
 from bullpen.core.clock import DAY, MINUTE, SECOND
 from bullpen.core.maintenance.recovery import (
     end_stale_deliveries,
@@ -15,7 +17,7 @@ from bullpen.core.maintenance.recovery import (
 )
 from bullpen.core.maintenance.retention import run_retention
 from bullpen.core.message import PULL_CHANNELS, ErrorKind
-from bullpen.core.models import RECEIPTS, RESPONSES
+from bullpen.core.models import CHATS, RECEIPTS, RESPONSES, SENDERS
 from bullpen.core.outbox.delivery import begin_part, mark_unknown
 from bullpen.core.store.base import Store
 from tests.conformance.verbs import do, failed, lane, lane_row, message, rows, send, status, take
@@ -168,10 +170,10 @@ def test_receipts_are_kept_for_their_days_and_at_least_for_seven(
         lane(store)
         send(store, channel="slack", event_ids=("Ev1",))
         clock.advance(kept * DAY - 1)
-        assert run_retention(store, "receipts") == "0 receipts deleted"
+        assert run_retention(store, "receipts").startswith("0 receipts, ")
         clock.advance(1)
         send(store, channel="slack", event_ids=("Ev2",))
-        assert run_retention(store, "receipts") == "1 receipt deleted"
+        assert run_retention(store, "receipts").startswith("1 receipt, ")
         assert [row["event_id"] for row in rows(store, RECEIPTS)] == ["Ev2"]
 
 
@@ -182,4 +184,25 @@ def test_receipts_go_in_batches_until_none_is_left(store: Store, clock: FakeCloc
             insert(RECEIPTS), [{**row, "event_id": f"Ev{number}"} for number in range(1001)]
         )
     clock.advance(8 * DAY)
-    assert run_retention(store, "receipts") == "1001 receipts deleted"
+    assert run_retention(store, "receipts") == "1001 receipts, 0 unpaired senders deleted"
+
+
+def test_unpaired_senders_are_pruned_after_thirty_days_and_paired_ones_never(
+    store: Store, clock: FakeClock
+) -> None:
+    with store.write() as tx:
+        for number in range(1200):
+            add_sender(tx, "slack", f"U{number}", "Ann")
+        for tier in Tier:
+            set_tier(tx, "slack", f"of {tier}", tier, "owner")
+        touch_chat(tx, "slack", ChatSeen(chat="C1", direct=False))
+    clock.advance(30 * DAY - 1)
+    assert run_retention(store, "receipts") == "0 receipts, 0 unpaired senders deleted"
+    with store.write() as tx:
+        see_sender(tx, "slack", "U7", "Ann")
+    clock.advance(1)
+    assert run_retention(store, "receipts") == "0 receipts, 1199 unpaired senders deleted"
+    clock.advance(4000 * DAY)
+    run_retention(store, "receipts")
+    assert {row["sender_id"] for row in rows(store, SENDERS)} == {f"of {tier}" for tier in Tier}
+    assert len(rows(store, CHATS)) == 1

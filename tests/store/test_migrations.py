@@ -16,6 +16,7 @@ from bullpen.core.errors import SchemaTooNew, SchemaTooOld
 from bullpen.core.file_records import is_used_in
 from bullpen.core.message import NewMessage
 from bullpen.core.models import whole_schema
+from bullpen.core.outbox.parts import decode_receipts
 from bullpen.core.queue.claim import claim
 from bullpen.core.queue.enqueue import enqueue
 from bullpen.core.queue.lanes import create_lane
@@ -250,6 +251,46 @@ def test_a_downgrade_to_nothing_leaves_the_callers_tables(empty: Store) -> None:
     assert left == {"orders", "alembic_version"}
     migrate.upgrade(empty)
     assert migrate.differences(empty) == []
+
+
+def test_old_receipts_of_parts_are_kept_with_their_ids_and_back(empty: Store) -> None:
+    old = {1: '["ts-1", "ts \\u00e9"]', 2: "[]", 3: None, 4: "not JSON", 5: '{"a": 1}'}
+    migrate.upgrade(empty, "0007")
+    with empty.engine.begin() as connection:
+        metadata = MetaData()
+        metadata.reflect(connection)
+        for name in ("responses", "responses_archive"):
+            table = metadata.tables[name]
+            rows = [_row(table, 0) | {"id": id_, "part_receipts": old[id_]} for id_ in old]
+            # More than one batch.
+            rows += [{**rows[0], "id": 10 + number} for number in range(1500)]
+            connection.execute(insert(table), rows)
+    migrate.upgrade(empty, "0008")
+    new = old | {1: '[{"id": "ts-1"}, {"id": "ts \\u00e9"}]'}
+    assert _part_receipts(empty) == [new, new]
+    with empty.engine.begin() as connection:
+        found = {
+            row.part_receipts
+            for name in ("responses", "responses_archive")
+            for row in connection.execute(text(f"SELECT part_receipts FROM {name} WHERE id >= 10"))
+        }
+    assert found == {new[1]}
+    assert [each.id for each in decode_receipts(new[1])] == ["ts-1", "ts é"]
+    migrate.downgrade(empty, "0007")
+    assert _part_receipts(empty) == [old, old]
+
+
+def _part_receipts(store: Store) -> list[dict[int, str | None]]:
+    """The receipts of the first responses, live and archived, by id."""
+    queries = (
+        "SELECT id, part_receipts FROM responses WHERE id < 10",
+        "SELECT id, part_receipts FROM responses_archive WHERE id < 10",
+    )
+    with store.engine.begin() as connection:
+        return [
+            {row.id: row.part_receipts for row in connection.execute(text(each))}
+            for each in queries
+        ]
 
 
 def test_a_queue_works_after_every_way_through_the_revisions(empty: Store, later: str) -> None:
