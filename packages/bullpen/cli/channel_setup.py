@@ -150,14 +150,16 @@ def _ask(work: Setup) -> None:
 
 
 def _is_asked(setting: ChannelSetting, work: Setup) -> bool:
-    """Whether setup asks for it: it is required, or decides what else is."""
+    """Whether setup asks for it: it is required or wanted, or decides what else is."""
     decides = any(each.when and each.when[0] == setting.name for each in work.info.settings)
-    return setting.applies(work.values) and (setting.required or decides)
+    return setting.applies(work.values) and (setting.required or setting.asked or decides)
 
 
 def _ask_one(work: Setup, setting: ChannelSetting) -> str:
     now = work.values[setting.name]
     question = f"{setting.name}: {setting.doc.rstrip('.')}"
+    if not (now or setting.required):
+        question += " (empty = none)"
     while True:
         if setting.secret:
             kept = f"{question} [{MASK}]" if now else question
@@ -171,7 +173,7 @@ def _ask_one(work: Setup, setting: ChannelSetting) -> str:
         except ValueError as error:
             work.prompter.say(f"  It {error}.")
             continue
-        if value or now:
+        if value or now or not setting.required:
             return value
         work.prompter.say("  It is required. Ctrl-C stops; nothing was saved.")
 

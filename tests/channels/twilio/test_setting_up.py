@@ -11,6 +11,10 @@ import pytest
 from bullpen.channels import twilio_setup
 from bullpen.channels.failures import ChannelDown
 from bullpen.channels.platform import Finding, Identity
+from bullpen.cli import channel_setup
+from bullpen.cli.setup_prompts import DefaultPrompter
+from bullpen.core.registry import CHANNELS, ChannelInfo
+from bullpen.core.settings import Settings
 from tests.channels.fakes.process import FakeProcess
 from tests.channels.fakes.twilio import (
     ACCOUNT_SID,
@@ -188,3 +192,31 @@ def test_the_fake_keeps_its_messages_over_a_restart(tmp_path: Path) -> None:
         fake.kill()
         fake.start()
         assert fake.call("texts_in") == [sid]
+
+
+class Answers(DefaultPrompter):
+    """A person who answers each question from a list, and then with nothing."""
+
+    def __init__(self, answers: Mapping[str, str]) -> None:
+        super().__init__()
+        self.answers = answers
+        self.asked: list[str] = []
+
+    def text(self, question: str, default: str = "") -> str:
+        name = question.partition(":")[0]
+        self.asked.append(name)
+        return self.answers.get(name, default)
+
+    def secret(self, question: str) -> str:
+        return self.text(question)
+
+
+def test_setup_asks_for_the_public_url_which_may_stay_empty(tmp_path: Path) -> None:
+    answers = {"account_sid": ACCOUNT_SID, "auth_token": AUTH_TOKEN, "number": NUMBER}
+    info = CHANNELS.find("sms")
+    assert isinstance(info, ChannelInfo)
+    work = channel_setup.Setup(Settings(home=tmp_path), info, Answers(answers))
+    channel_setup._ask(work)
+    assert isinstance(work.prompter, Answers)
+    assert work.prompter.asked == [*answers, "public_url"]
+    assert work.new == answers

@@ -51,6 +51,8 @@ class ChannelSetting:
     default: str = ""
     required: bool = False
     """Whether the service is not started without it."""
+    asked: bool = False
+    """Whether setup asks for it although it may be empty."""
     when: tuple[str, str] | None = None
     """Another setting and its value, without which this one is not used."""
     choices: tuple[str, ...] = ()
@@ -248,6 +250,7 @@ def _listener(
             "URL at which the platform reaches the listener, such as "
             "`https://bots.example.org/slack`.",
             required=required,
+            asked=not required,
             when=when,
             url=True,
         ),
