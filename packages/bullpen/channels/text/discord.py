@@ -91,7 +91,7 @@ _LINE_MARKUP = re.compile(
 )
 # Mentions of everyone, people, roles and channels, commands, emoji, times; invitations.
 _LIVE = re.compile(
-    r"@(?=everyone|here)|<(?=[@#:/]|a:|t:|id:|sound:)"
+    r"@(?=everyone|here)|<(?=[@#]|/[^<>\n]{1,120}:\d|(?:a|sound)?:\w+:|t:|id:)"
     r"|(?:discord\.gg|discord(?:app)?\.com/invite)/(?=\w)",
     re.IGNORECASE,
 )

@@ -20,6 +20,7 @@ from bullpen.channels.text.tree import (
     gap,
     in_quote,
     margins,
+    merge,
 )
 
 Content = Paragraph | Code | Rule
@@ -102,7 +103,7 @@ def table_content(rows: Sequence[Row], table_width: int) -> Content:
     table = rows[0].table
     if table.simple and sum(table.widths) + 3 * (len(table.widths) - 1) <= table_width:
         return Code(text=_aligned(rows, table))
-    return Paragraph(inline=Inline(tuple(_records(rows, table))))
+    return Paragraph(inline=Inline(tuple(merge(_records(rows, table)))))
 
 
 def _aligned(rows: Sequence[Row], table: Table) -> str:
@@ -150,7 +151,7 @@ def _record(row: Row, table: Table) -> Iterator[Span]:
     for index, cell in enumerate(row.cells):
         label = table.labels[cell.column]
         if index:
-            yield Span(" | " if row.header else "\n")
+            yield Span("\n" if label and not row.header else " | ")
         if label and not row.header and len(table.labels) > 1:
             yield Span(f"{label}:", bold=True)
             yield Span(" ")

@@ -47,7 +47,7 @@ def claims_another(label: str, address: str) -> bool:
     """Whether a link's label shows an address of another host than it leads to."""
     if len(label) > _LONGEST_LABEL:
         label = label[:_LONGEST_LABEL]
-    shown = unicodedata.normalize("NFKC", label).lower()
+    shown = unicodedata.normalize("NFKC", label).replace("\N{IDEOGRAPHIC FULL STOP}", ".").lower()
     shown = "".join(each for each in shown if unicodedata.category(each) not in ("Cf", "Mn"))
     real = host_of(address).removeprefix("www.")
     return any(

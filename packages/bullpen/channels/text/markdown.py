@@ -1,7 +1,7 @@
 """Markdown to the blocks of a document.
 
-Receipts of parts have offsets into the text that this gives: a change to it can make a response
-that is half sent go on at another place.
+Receipts of parts have offsets into the text that this gives: after a change to it, a response that
+is half sent can continue at another place.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from itertools import groupby
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from bullpen.channels.text.characters import clean, width
+from bullpen.channels.text.characters import clean, is_blank, width
 from bullpen.channels.text.links import claims_another, usable_link
 from bullpen.channels.text.rules import make_parser
 from bullpen.channels.text.tree import (
@@ -31,11 +31,12 @@ from bullpen.channels.text.tree import (
     Rule,
     Span,
     Table,
+    merge,
 )
 
 
 def parse_blocks(markdown: str) -> tuple[Block, ...]:
-    """The blocks of a text, each with at least one character.
+    """The blocks of a text, each with at least one character; none if no character is visible.
 
     A text that the parser fails on becomes paragraphs of plain text.
     """
@@ -44,7 +45,8 @@ def parse_blocks(markdown: str) -> tuple[Block, ...]:
         tokens = _parser().parse(text, {})
     except Exception:  # a person is waiting for the answer, formatted or not
         return _paragraphs(text)
-    return tuple(each for each in _Builder().build(tokens) if each.length)
+    blocks = tuple(_Builder().build(tokens))
+    return () if is_blank("".join(each.text for each in blocks)) else blocks
 
 
 @cache
@@ -156,6 +158,8 @@ def _describe(rows: Sequence[Sequence[Inline]], aligns: tuple[str, ...]) -> Tabl
     labels = tuple(
         each if len(each) <= _LONGEST_LABEL else each[: _LONGEST_LABEL - 1] + "…" for each in header
     )
+    if len(header) > _MOST_LABELS:
+        labels = ("",) * len(header)
     widths = [0] * len(aligns)
     simple = True
     for row in rows:
@@ -182,17 +186,7 @@ def _inline(token: Token) -> Inline:
     for address, group in groupby(spans, key=lambda each: each.link):
         label = list(group)
         merged.extend(_link(label) if address else label)
-    return Inline(tuple(_merge(merged)))
-
-
-def _merge(spans: Sequence[Span]) -> Iterator[Span]:
-    for _, group in groupby(spans, key=lambda each: replace(each, text="")):
-        first, *others = group
-        if others and not first.link:
-            first = replace(first, text="".join([first.text, *(each.text for each in others)]))
-            others = []
-        yield first
-        yield from others
+    return Inline(tuple(merge(merged)))
 
 
 def _link(spans: list[Span]) -> list[Span]:
@@ -281,6 +275,7 @@ def _checkbox(inline: Inline) -> Inline:
 
 
 _LONGEST_LABEL = 40
+_MOST_LABELS = 50
 _LANGUAGE = re.compile(r"[A-Za-z0-9_+.#-]{1,20}")
 _BREAK = re.compile(r"<br\s{0,3}/?>", re.IGNORECASE)
 _TASK = re.compile(r"\[([ xX])\] ")

@@ -41,7 +41,7 @@ def mark_up(
             space = between
         pieces += [*closed, space, *(markers[name] for name in opened)]
         open_styles[kept:] = opened
-        pieces.append(write(replace(span, text=core)))
+        pieces.append(write(span if core == span.text else replace(span, text=core)))
         space = after
     pieces += [markers[name] for name in reversed(open_styles)]
     return "".join([*pieces, space])

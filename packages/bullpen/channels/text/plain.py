@@ -48,7 +48,7 @@ def fits_sms(document: Document) -> bool:
 def _whatsapp(laid: Laid) -> str:
     content = laid.content
     if isinstance(content, Code):
-        text = f"```{break_fences(content.text)}```"
+        text = f"```{_fenced(content.text)}```"
         text = laid.first + (f"\n{text}" if laid.first.strip() else text)
     elif isinstance(content, Paragraph):
         spans = list(write_out_links(content.inline.spans, lambda address: False))
@@ -59,6 +59,12 @@ def _whatsapp(laid: Laid) -> str:
     else:
         text = laid.first + 3 * content.text
     return text
+
+
+def _fenced(text: str) -> str:
+    """Code for a fence; WhatsApp has the fence beside the code, which may begin with backticks."""
+    text = f" {text}" if text.startswith("`") else text
+    return break_fences(f"{text} " if text.endswith("`") else text)
 
 
 def _sms(laid: Laid) -> str:

@@ -64,7 +64,7 @@ def _too_deep(state: StateInline, silent: bool) -> bool:
 
 
 def _image(state: StateInline, silent: bool) -> bool:
-    """An image; the text of an image is parsed by itself, with a level of its own."""
+    """An image; its text is parsed apart, and the level starts again at 0."""
     depth = state.env.get("images", 0)
     if depth >= 3:
         return False

@@ -65,24 +65,21 @@ def fallback(document: Document) -> str:
 def fits_slack(document: Document) -> bool:
     """Whether one message can carry the document."""
     rendered = render_slack(document)
+    leaves = [leaf for each in rendered.blocks for leaf in _leaves(each)]
     tables = [each["rows"] for each in rendered.blocks if each["type"] == "table"]
     return (
         len(rendered.blocks) <= BLOCK_LIMIT
         and len(rendered.text) <= TEXT_LIMIT
         and all(isinstance(rows, list) and len(rows) <= ROW_LIMIT for rows in tables)
-        and sum(_characters(each) for each in rendered.blocks) <= TOTAL_LIMIT
-        and sum(1 for each in rendered.blocks for _ in _leaves(each)) <= ELEMENT_LIMIT
+        and len(leaves) <= ELEMENT_LIMIT
+        and sum(_characters(each) for each in leaves) <= TOTAL_LIMIT
     )
 
 
-def _characters(value: object) -> int:
-    """The characters of all texts and addresses in a block."""
-    return sum(
-        len(text)
-        for each in _leaves(value)
-        for text in (each["text"], each.get("url"))
-        if isinstance(text, str)
-    )
+def _characters(element: Json) -> int:
+    """The characters of an element's text and address."""
+    texts = (element["text"], element.get("url"))
+    return sum(len(each) for each in texts if isinstance(each, str))
 
 
 def _leaves(value: object) -> Iterator[Json]:

@@ -13,7 +13,7 @@ from bullpen.channels.text.tree import Block, Document, Paragraph, Row, in_list
 Fits = Callable[[Document], bool]
 
 _FIRST_WINDOW = 2_048
-_FIRST_BLOCKS = 64
+_FIRST_PIECES = 64
 
 
 class Cut(IntEnum):
@@ -45,10 +45,20 @@ def next_end(document: Document, start: int, fits: Fits) -> int:
 
 
 def _first_window(document: Document, start: int) -> int:
-    """A length to begin with: a part of a long text, or of many short blocks."""
-    index = bisect_right(document.ends, start) + _FIRST_BLOCKS
-    end = document.ends[index] if index < len(document.ends) else document.length
-    return max(1, min(_FIRST_WINDOW, end - start))
+    """A length to begin with, which is short where the blocks, cells or spans are short."""
+    index = bisect_right(document.ends, start)
+    if index >= len(document.ends):
+        return 1
+    block = document.blocks[index]
+    inner = block.inline.ends if isinstance(block, Paragraph) else ()
+    inner = block.ends if isinstance(block, Row) else inner
+    begin = document.ends[index] - block.length
+    piece = bisect_right(inner, start - begin) + _FIRST_PIECES
+    if piece < len(inner):
+        end = begin + inner[piece]
+    else:
+        end = document.ends[min(index + _FIRST_PIECES, len(document.ends) - 1)]
+    return min(_FIRST_WINDOW, end - start)
 
 
 def _cut(piece: Document, low: int, fits: Fits) -> int:

@@ -160,7 +160,9 @@ def _without_mentions(text: str, builder: _Builder) -> TelegramText:
 # After the rules of Telegram's own search: a name has a border in front, a command as well, and a
 # link of its own scheme is one wherever it stands.
 _LIVE = re.compile(
-    r"(?<!\w)@(?=[A-Za-z0-9_]{2})|(?<![\w/<>])/(?=[A-Za-z0-9_])|(?:tg|ton|tonsite):(?=//)",
+    r"(?<!\w)@(?=[A-Za-z0-9_]{2})"
+    r"|(?<![\w/<>])/(?=[A-Za-z0-9_]{1,64}(?:@[A-Za-z0-9_]{3,32})?(?![\w/<>]))"
+    r"|(?:tg|ton|tonsite):(?=//)",
     re.IGNORECASE,
 )
 _CODE = ("pre", "code")

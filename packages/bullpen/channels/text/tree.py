@@ -1,7 +1,7 @@
 """The tree of an answer: blocks of styled text that every platform renders and that splitting cuts.
 
 The tree is shallow. A block knows the quotes and list items that it is inside of, so that a cut
-opens them again by itself. Each character of text has an offset; the offsets depend on nothing
+opens them again. Each character of text has an offset; the offsets depend on nothing
 but the markdown, neither on a platform nor on its limits.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
+from itertools import accumulate, groupby
 from typing import TypeVar
 
 
@@ -32,12 +32,22 @@ class Span:
         return bool(self.link) and self.link in (self.text, f"mailto:{self.text}")
 
     def cut(self, start: int, end: int) -> Span:
-        """A part of the span. A part of an address is no link: it would lead elsewhere."""
+        """A part of the span. A part of an address does not link: it would lead elsewhere."""
         if start <= 0 and end >= len(self.text):
             return self
         return replace(
             self, text=self.text[max(start, 0) : end], link="" if self.bare else self.link
         )
+
+
+def merge(spans: Iterable[Span]) -> Iterator[Span]:
+    """The spans, with neighbours of the same style as one; those of links stay apart."""
+    for _, group in groupby(spans, key=lambda each: replace(each, text="")):
+        first, *others = group
+        if others and not first.link:
+            yield replace(first, text="".join([first.text, *(each.text for each in others)]))
+        else:
+            yield from (first, *others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +174,7 @@ class Table:
     """What the rows of a table share."""
 
     labels: tuple[str, ...]
-    """The text of the header, shortened; it is repeated where a table goes on in another part."""
+    """The text of the header, shortened; it is repeated where a table continues in another part."""
     widths: tuple[int, ...]
     """The width of each column in characters of a terminal."""
     aligns: tuple[str, ...]
