@@ -1,8 +1,8 @@
 """The tree of an answer: blocks of styled text that every platform renders and that splitting cuts.
 
 The tree is shallow. A block knows the quotes and list items that it is inside of, so that a cut
-opens them again. Each character of text has an offset; the offsets depend on nothing
-but the markdown, neither on a platform nor on its limits.
+opens them again. Each character of text has an offset. Offsets depend on the markdown alone, not on
+a platform or on its limits.
 """
 
 from __future__ import annotations
