@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.channels import main
 from bullpen.core.channels.chats import ChatSeen, touch_chat
 from bullpen.core.registry import CHANNELS
 from tests.cli.command import PROGRAM, Bullpen, Result
@@ -18,7 +17,6 @@ from tests.cli.schemas.channels import SetUp
 from tests.registry.packages import install
 
 LIMIT_SECONDS = 120.0
-pytestmark = pytest.mark.skipif(not hasattr(main, "check_channel"), reason="no check yet")
 GOOD, WRONG = "pigeon-token-good", "pigeon-token-wrong"
 CODE = """
 from bullpen.channels.failures import ChannelDown

@@ -25,6 +25,7 @@ from bullpen.core.inspect.channels import check_client
 from bullpen.core.message import PULL_CHANNELS
 from bullpen.core.registry import ChannelInfo, ChannelSetting
 from bullpen.core.settings import Settings
+from bullpen.core.settings.accounts import parse_account_setting
 from bullpen.core.settings.file import SettingsFile, Value
 from bullpen.core.settings.parse import load_lenient
 from bullpen.core.text import MASK
@@ -135,7 +136,9 @@ def _assigned(work: Setup, assignments: Sequence[tuple[str, str]]) -> dict[str, 
     words = [f"{work.name}.{name}={value}" for name, value in assignments]
     file = SettingsFile(work.settings.home, {}, here=True)
     found = parse_assignments(words, file)
-    return {name.partition(".")[2]: value for name, value in found.items()}
+    return {
+        name.partition(".")[2]: parse_account_setting(name, value) for name, value in found.items()
+    }
 
 
 def _ask(work: Setup) -> None:

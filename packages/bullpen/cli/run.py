@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
-from pkgutil import resolve_name
 
 import click
 
@@ -118,8 +117,7 @@ def channel(settings: Settings, name: str, check: bool, probe: str) -> None:
 
     info = main.find_channel(name, settings)
     if check:
-        check_channel = resolve_name("bullpen.channels.main:check_channel")
-        print_json([asdict(each) for each in check_channel(settings, info, probe=probe)])
+        print_json([asdict(each) for each in main.check_channel(settings, info, probe=probe)])
         return
     with _service_store(name) as store:
         main.run(store, info)
