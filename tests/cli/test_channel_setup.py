@@ -108,23 +108,13 @@ def test_a_setting_that_is_required_by_another_must_be_given(loft: Bullpen) -> N
     half = set_up(loft, "pigeon", "--set", "token", "-", "--set", "way", "foot", stdin=f"{GOOD}\n")
     assert (half.status, half.out) == (2, "")
     assert "pigeon.shoes is not set" in half.err
-    for wrong, reason in (
-        (("shoes", "9"), "must be at least 30"),
+    for more, reason in (
+        (("way", "foot", "shoes", "9"), "must be at least 30"),
         (("way", "sea"), "must be air or foot"),
     ):
-        refused = set_up(
-            loft,
-            "pigeon",
-            "--set",
-            "token",
-            "-",
-            "--set",
-            "way",
-            "foot",
-            "--set",
-            *wrong,
-            stdin=f"{GOOD}\n",
-        )
+        pairs = zip(more[::2], more[1::2], strict=True)
+        words = [word for pair in pairs for word in ("--set", *pair)]
+        refused = set_up(loft, "pigeon", "--set", "token", "-", *words, stdin=f"{GOOD}\n")
         assert refused.status == 2
         assert reason in refused.err
     assert saved(loft) == ""

@@ -1,0 +1,70 @@
+"""A channel from its setup to the first answer, while Bullpen runs, with the platform's SDK."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.channels.fakes.telegram import TOKEN, FakeTelegram
+from tests.cli.command import Bullpen
+from tests.ports import free_port
+from tests.processor.working import eventually
+
+CHAT = "1001"
+SOON = 60.0
+
+
+@pytest.fixture
+def telegram() -> Iterator[FakeTelegram]:
+    """Telegram with a private chat."""
+    with FakeTelegram() as fake:
+        fake.add_chat(CHAT)
+        yield fake
+
+
+def test_a_channel_is_set_up_while_bullpen_runs_and_answers_after_the_pairing(
+    empty: Bullpen, telegram: FakeTelegram
+) -> None:
+    port = {"BULLPEN_API_PORT": str(free_port())}
+    empty.ok("up", **port)
+    options = ("--set", "bot_token", "-", "--set", "api_url", telegram.url, "--json")
+    wrong = empty("channel", "setup", "telegram", *options, stdin="1:x\n", **port)
+    assert wrong.status == 1
+    assert not (empty.home / "settings.toml").exists()
+    done = empty.ok("channel", "setup", "telegram", *options, stdin=f"{TOKEN}\n", **port)
+    assert done.json["started"] is True
+    assert TOKEN not in done.out + done.err
+    eventually(lambda: _state(empty) == "up", "the channel is connected", SOON)
+    services = {each["name"]: each["state"] for each in _status(empty)["services"]}
+    assert services["telegram"] == "RUNNING"
+
+    telegram.say(CHAT, int(CHAT), "hello")
+    eventually(lambda: bool(telegram.texts(CHAT)), "the person gets a code", SOON)
+    (request,) = empty.ok("pairing", "list", "--waiting", "--json").json
+    assert request["code"] in telegram.texts(CHAT)[0]
+    empty.ok("pairing", "approve", request["code"], "--tier", "owner")
+    telegram.say(CHAT, int(CHAT), "are you there?")
+    eventually(lambda: any("are you there?" in each for each in telegram.texts(CHAT)), "it answers")
+    assert empty.ok("channel", "test", "telegram", "--json").json["to"] == CHAT
+    assert telegram.texts(CHAT)[-1] == "test"
+
+    empty.ok("channel", "pause", "telegram")
+    eventually(lambda: _state(empty) == "paused", "the channel is paused", SOON)
+    assert "telegram paused" in empty("status").out
+    empty.ok("channel", "resume", "telegram")
+    eventually(lambda: _state(empty) == "up", "the channel is up again", SOON)
+    logs = "".join(each.read_text() for each in (empty.home / "logs").glob("*.log"))
+    assert TOKEN not in logs
+    assert TOKEN not in json.dumps(_status(empty))
+
+
+def _status(bullpen: Bullpen) -> dict[str, list[dict[str, object]]]:
+    found: dict[str, list[dict[str, object]]] = bullpen("status", "--json").json
+    return found
+
+
+def _state(bullpen: Bullpen) -> object:
+    (channel,) = _status(bullpen)["channels"]
+    return channel["state"]
