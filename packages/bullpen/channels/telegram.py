@@ -11,7 +11,6 @@ import asyncio
 import re
 from collections.abc import Awaitable, Mapping
 from contextlib import suppress
-from urllib.parse import quote, urlsplit
 
 from bullpen.channels.failures import (
     ChannelDown,
@@ -159,8 +158,7 @@ class Telegram(Platform):
         path = found.get("file_path")
         if not isinstance(path, str):
             raise BadAnswer("Telegram does not offer it for download")
-        url = self._api.file_url(quote(path))
-        return Download(url=url, hosts=(urlsplit(url).hostname or "",))
+        return self._api.download(path)
 
     async def show(self, progress: Progress) -> None:
         """A draft in a private chat, typing elsewhere; both disappear on their own."""

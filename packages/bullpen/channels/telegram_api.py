@@ -10,6 +10,7 @@ import json
 import logging
 from contextlib import suppress
 from http import HTTPStatus
+from urllib.parse import quote, urlsplit
 
 import httpx
 from telegram import Bot
@@ -27,6 +28,7 @@ from bullpen.channels.failures import (
     SendFailed,
     Undeliverable,
 )
+from bullpen.channels.platform import Download
 
 CONNECT_SECONDS = 10.0
 READ_SECONDS = 25.0
@@ -81,7 +83,9 @@ class ApiError(TelegramError):
             phrase = HTTPStatus(status).phrase
         except ValueError:
             phrase = "unknown status"
-        super().__init__(description or f"{phrase} ({status})")
+        super().__init__("")
+        # The SDK would write it in lower case, the token as well.
+        self.message = description.removeprefix("Bad Request: ") or f"{phrase} ({status})"
 
     def _read(self, answer: dict[str, object]) -> None:
         self.definite = answer.get("ok") is False
@@ -157,9 +161,11 @@ class BotApi(Bot):
             raise self._explain(error) from None
         return result
 
-    def file_url(self, path: str) -> str:
-        """The URL of a file by its path, which has the token."""
-        return self._files + path
+    def download(self, path: str) -> Download:
+        """How a file is fetched by its path. The URL has the token."""
+        server = urlsplit(self._files)
+        host = f"http://{server.netloc}" if server.scheme == "http" else server.netloc
+        return Download(url=self._files + quote(path), hosts=(host,))
 
     async def close_connections(self) -> None:
         """Close all connections."""

@@ -14,6 +14,7 @@ from bullpen.channels.fetching import BadAnswer
 from bullpen.channels.inbound import Attachment
 from bullpen.channels.platform import Finding, Identity
 from bullpen.channels.telegram import Telegram
+from bullpen.channels.telegram_api import BotApi
 from tests.channels.fakes.faults import Fault
 from tests.channels.fakes.telegram import BOT_ID, TOKEN, FakeTelegram
 from tests.channels.telegram.double import CHAT, PERSON, context, receiving, started
@@ -196,15 +197,21 @@ def test_a_file_is_located_on_telegrams_own_host_and_its_url_is_in_no_repr(
     async def work() -> bytes:
         async with started(fake) as platform:
             found = await platform.locate(Attachment(name="a.txt", source="file1"))
-            assert found.hosts == ("127.0.0.1",)
+            assert found.hosts == (fake.url,)
             assert found.url.startswith(fake.url)
             assert TOKEN not in repr(found)
             with urllib.request.urlopen(found.url) as answer:
                 data: bytes = answer.read()
-            with pytest.raises(BadAnswer, match="Telegram refused it: Wrong file_id"):
+            with pytest.raises(BadAnswer, match="Telegram refused it: wrong file_id"):
                 await platform.locate(Attachment(name="b", source="nothing"))
             with fake.gone(), pytest.raises(OSError, match="not reachable"):
                 await platform.locate(Attachment(name="b", source="file1"))
             return data
 
     assert asyncio.run(work()) == b"bytes of the file"
+
+
+def test_a_file_is_only_fetched_from_the_host_of_the_api() -> None:
+    found = BotApi(TOKEN, "https://api.telegram.org").download("documents/a b.txt")
+    assert found.hosts == ("api.telegram.org",)
+    assert found.url == f"https://api.telegram.org/file/bot{TOKEN}/documents/a%20b.txt"
