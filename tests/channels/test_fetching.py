@@ -25,7 +25,7 @@ from bullpen.channels.fetching import (
     Unreachable,
 )
 from bullpen.channels.platform import Download
-from bullpen.channels.reachable import Address, Hosts, is_public
+from bullpen.channels.reachable import Address, Hosts, host_pattern, is_public
 from bullpen.core.ids import Ids
 from bullpen.core.settings import Settings
 from bullpen.core.uploads import UNFINISHED_DIRECTORY
@@ -141,6 +141,19 @@ def test_a_pattern_with_a_dot_means_the_hosts_below_it() -> None:
     ):
         assert not hosts.includes(URL(url)), url
     assert not Hosts(("http://10.0.0.1:80",)).includes(URL("http://10.0.0.1/"))
+
+
+@pytest.mark.parametrize(
+    ("url", "pattern"),
+    [
+        ("https://api.telegram.org/file/bot1:x/a", "api.telegram.org"),
+        ("https://files.test:8443/x", "files.test:8443"),
+        ("http://127.0.0.1:8081/file/x", "http://127.0.0.1:8081"),
+    ],
+)
+def test_the_server_of_the_settings_is_one_of_the_hosts(url: str, pattern: str) -> None:
+    assert host_pattern(url) == pattern
+    assert Hosts((pattern,)).includes(URL(url))
 
 
 PRIVATE = (

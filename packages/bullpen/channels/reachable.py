@@ -83,6 +83,15 @@ def _matches(url: URL, pattern: str) -> bool:
     return host == name
 
 
+def host_pattern(url: str) -> str:
+    """The pattern in `Download.hosts` that includes this URL, of a server from the settings."""
+    found = URL(url)
+    if is_loopback_url(found):
+        return str(found.origin())
+    host = found.host or ""
+    return host if found.port == HTTPS_PORT else f"{host}:{found.port}"
+
+
 def is_loopback_url(url: URL) -> bool:
     """Whether a URL is http on a loopback address, as the fake of a platform has it."""
     try:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
-from urllib.parse import urlsplit
 
 from slack_sdk.web.async_client import AsyncWebClient
 
@@ -38,6 +37,7 @@ from bullpen.channels.platform import (
     Sending,
     Verdict,
 )
+from bullpen.channels.reachable import host_pattern
 from bullpen.channels.slack_api import (
     Object,
     as_object,
@@ -293,8 +293,8 @@ class Slack(Platform):
             with _as_connection_error():
                 file = as_object((await ask(self.web.files_info(file=url))).get("file"))
             url = as_text(file.get("url_private_download")) or as_text(file.get("url_private"))
-        host = urlsplit(self.context.setting("api_url")).hostname or ""
-        hosts = FILE_HOSTS if host == SLACK_HOST else (*FILE_HOSTS, host)
+        server = host_pattern(self.context.setting("api_url"))
+        hosts = FILE_HOSTS if server == SLACK_HOST else (*FILE_HOSTS, server)
         headers = {"Authorization": f"Bearer {self.context.setting('bot_token')}"}
         return Download(url=url, headers=headers, hosts=hosts)
 
