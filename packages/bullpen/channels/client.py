@@ -204,8 +204,10 @@ class Client:
                     failures = 0
                 wait = min(MAX_TROUBLE_SECONDS, 2.0**failures)
             failures += 1
-            self._pause_asked.clear()
-            await wait_at_most(self._pause_asked, wait)
+            # Commits of responses must not end this wait: the platform would be asked too often.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait):
+                    await self._until_paused()
 
     async def _receive(self) -> None:
         """Receive and send, until the platform fails or the channel is paused."""
