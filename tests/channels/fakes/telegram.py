@@ -150,6 +150,7 @@ class FakeTelegram(FakePlatform):
                     "first_name": f"Person {person or chat}",
                 }
             self.chats[chat] = found
+        self.remember({"chat": found})
 
     def say(
         self,
@@ -307,8 +308,8 @@ class FakeTelegram(FakePlatform):
             self._by_message.setdefault(_message_key(update), update)
             self._next_update = max(self._next_update, number + 1)
             self._next_message = max(self._next_message, _message_id(update) + 1)
-            if isinstance(chat := _chat(update), dict):
-                self.chats[str(chat["id"])] = chat
+        elif isinstance(chat := record.get("chat"), dict):
+            self.chats[str(chat["id"])] = chat
         elif isinstance(post, dict):
             self.sent.append(Post(**post))
             self._next_message = max(self._next_message, int(post["id"]) + 1)

@@ -1,0 +1,44 @@
+"""The fake of Telegram keeps what Telegram keeps, and delays what Telegram delays."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+from tests.channels.fakes.process import FakeProcess
+from tests.channels.fakes.telegram import FakeTelegram
+from tests.channels.telegram.double import CHAT, PERSON, started
+
+
+def test_a_killed_fake_keeps_its_chats_posts_and_unconfirmed_updates(tmp_path: Path) -> None:
+    with FakeProcess("tests.channels.fakes.telegram", tmp_path / "state") as fake:
+        said = [fake.call("say", chat=CHAT, person=PERSON, text=each) for each in ("a", "b", "c")]
+        numbers = [int(str(each)) for each in said]
+        fake.kill()
+        fake.start()
+        assert fake.call("unacked") == numbers
+        assert int(str(fake.call("say", chat=CHAT, person=PERSON, text="d"))) > numbers[-1]
+
+
+def test_the_same_offset_is_held_for_three_seconds(fake: FakeTelegram) -> None:
+    """A loop that asks again at once, for example while the database is busy, is slowed down."""
+
+    async def ask() -> float:
+        async with started(fake) as telegram:
+            await telegram._get_updates(0, 0)
+            began = time.monotonic()
+            await telegram._get_updates(0, 0)
+            return time.monotonic() - began
+
+    assert asyncio.run(ask()) > 2.5
+
+
+def test_the_same_offset_within_half_a_second_gets_one_update(fake: FakeTelegram) -> None:
+    async def ask() -> list[int]:
+        async with started(fake) as telegram:
+            for each in "abc":
+                fake.say(CHAT, PERSON, each)
+            return [len(await telegram._get_updates(0, 0)) for _ in range(2)]
+
+    assert asyncio.run(ask()) == [3, 1]
