@@ -18,7 +18,7 @@ from bullpen.channels.fetching import (
     Fetched,
     FetchingClient,
     ForeignAddress,
-    NoSpace,
+    NotStored,
     NotTaken,
     SignInPage,
     TooLarge,
@@ -184,7 +184,7 @@ def test_cve_2026_26322_a_host_that_resolves_to_a_private_address_is_not_reached
     async def resolve(_: str, __: int) -> Sequence[Address]:
         return [ipaddress.ip_address("1.1.1.1"), ipaddress.ip_address(address)]
 
-    with pytest.raises(ForeignAddress, match="is not public"):
+    with pytest.raises(ForeignAddress, match="not public"):
         fetch(settings, Download(url=f"https://{HOST}/x", hosts=(HOST,)), resolve=resolve)
 
 
@@ -299,6 +299,8 @@ def test_a_large_file_is_refused_before_or_while_it_is_read(
     with pytest.raises(TooLarge, match=r"^it is larger than 2 MB$"):
         fetch(settings, source, size=10, limit=2 << 20)
     assert unfinished(settings) == []
+    with pytest.raises(TooLarge, match=r"^it has 50 kB, the limit is 49 kB$"):
+        fetch(settings, source, size=51_200, limit=50_000)
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate"])
@@ -389,7 +391,7 @@ def test_a_host_that_is_gone_is_a_temporary_failure(settings: Settings, host: Fi
 def test_a_full_disk_is_a_refusal_and_not_a_failure(settings: Settings, host: FileHost) -> None:
     full = Settings(home=settings.home, workspace=settings.workspace, free_bytes_floor=1 << 60)
     full.home.mkdir(mode=0o700)
-    with pytest.raises(NoSpace):
+    with pytest.raises(NotStored, match=r"^there is no room to store it$"):
         fetch(full, from_host(host, host.put("/x", PNG)))
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from bullpen.channels.fetching import Fetched, FetchingClient, NoSpace, NotTaken, Unreachable
+from bullpen.channels.fetching import Fetched, FetchingClient, NotStored, NotTaken, Unreachable
 from bullpen.channels.inbound import Attachment
 from bullpen.channels.platform import Download
 from bullpen.core.clock import SECOND
@@ -222,8 +222,11 @@ class Attachments:
             reason = str(Unreachable("the platform took too long to send it"))
         except NotTaken as error:
             reason = str(error)
+            if error.__cause__ is not None:
+                self._log.error("an attachment was not stored: %s", error.__cause__)
         except StoreError as error:
-            reason = str(NoSpace(str(error)))
+            reason = str(NotStored(error))
+            self._log.error("an attachment was not stored: %s", error)
         except Exception:
             self._log.exception("an attachment was not taken in")
             reason = "an error occurred, which is in the log of the channel"

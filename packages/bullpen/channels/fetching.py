@@ -31,7 +31,7 @@ from bullpen.channels.reachable import (
     is_public,
     resolve_host,
 )
-from bullpen.core.errors import StoreError
+from bullpen.core.errors import StoreError, StoreFull
 from bullpen.core.files import require_free_space
 from bullpen.core.ids import Ids
 from bullpen.core.settings import Settings
@@ -62,8 +62,8 @@ class TooLarge(NotTaken):
     """The file is over the limit."""
 
     def __init__(self, size: int | None, limit: int) -> None:
-        has = "it is larger than" if size is None else f"it has {_megabytes(size)}, the limit is"
-        super().__init__(f"{has} {_megabytes(limit)}")
+        has = "it is larger than" if size is None else f"it has {_rounded(size)}, the limit is"
+        super().__init__(f"{has} {_rounded(limit)}")
 
 
 class ForeignAddress(NotTaken):
@@ -84,8 +84,12 @@ class Unreachable(NotTaken):
     temporary = True
 
 
-class NoSpace(NotTaken):
-    """The file could not be stored."""
+class NotStored(NotTaken):
+    """The file could not be stored. Paths and sizes of disks are not for people who write."""
+
+    def __init__(self, error: StoreError) -> None:
+        full = isinstance(error, StoreFull)
+        super().__init__("there is no room to store it" if full else "it could not be stored")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +125,7 @@ class _PinnedResolver(AbstractResolver):
         addresses = await self._resolve(host, port)
         for each in addresses:
             if not self._allowed(each):
-                raise ForeignAddress(f"the address {each} of {host} is not public")
+                raise ForeignAddress(f"{host} has an address that is not public")
         if not addresses:
             raise OSError(f"{host} has no address")
         return [
@@ -198,7 +202,7 @@ class FetchingClient:
             async with asyncio.timeout(self._seconds), self._open(source) as answer:
                 return await self._receive(answer, name, size)
         except StoreError as error:
-            raise NoSpace(str(error)) from None
+            raise NotStored(error) from error
         except TimeoutError:
             raise Unreachable("the platform took too long to send it") from None
         except (aiohttp.ClientError, OSError) as error:
@@ -332,5 +336,6 @@ def _may_be_page(name: str, announced: int | None, received: int) -> bool:
     return name.lower().endswith((".html", ".htm", ".xhtml")) and announced in (None, received)
 
 
-def _megabytes(size: int) -> str:
-    return f"{-(-size // (1 << 20))} MB"
+def _rounded(size: int) -> str:
+    """A size for people, rounded up."""
+    return f"{-(-size >> 10)} kB" if size < 1 << 20 else f"{-(-size >> 20)} MB"
