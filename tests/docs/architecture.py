@@ -47,7 +47,7 @@ CLIENTS = (
     ("process", "bullpen", "command line"),
     ("process", "api", "HTTP, live events"),
     ("process", "scheduler", "schedules, upkeep"),
-    ("planned", "channels", "Slack, … (planned)"),
+    ("process", "channels", "Slack, Telegram, …"),
 )
 LANES = (("coder", 3, True), ("reviewer", 1, False), ("writer", 2, True))
 
