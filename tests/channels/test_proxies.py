@@ -56,6 +56,15 @@ def test_paths_and_ports_are_those_of_the_settings(path: Path) -> None:
         assert f"bullpen config set {account}.port {port}" in text
 
 
+def test_the_page_about_webhooks_has_the_ports_of_the_settings() -> None:
+    page = (ROOT / "docs" / "how-to" / "channels" / "webhooks.md").read_text()
+    rows = dict(re.findall(r"^\| `([a-z]+)` \| (\d+) \|", page, re.MULTILINE))
+    text = NGINX.read_text()
+    found = dict(LOCATION["nginx"].findall(text))
+    assert rows
+    assert {f"/{account}/": port for account, port in rows.items()}.items() <= found.items()
+
+
 def nginx(directory: Path, port: int, backend: int) -> list[str]:
     """The command of a real nginx with the file of deploy/, in a directory of its own."""
     program = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
