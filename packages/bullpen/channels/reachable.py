@@ -19,11 +19,12 @@ HTTPS_PORT = 443
 # Prefixes that carry an IPv4 address in their last 32 bits: NAT64, and the deprecated
 # IPv4-compatible form. The others have attributes in `ipaddress`.
 _EMBEDDING = (ipaddress.IPv6Network("64:ff9b::/96"), ipaddress.IPv6Network("::/96"))
-# Reserved, but global in some versions of `ipaddress`: protocol assignments, relays of 6to4,
-# site-local addresses, and local prefixes of NAT64.
+# Global in some versions of `ipaddress`: protocol assignments, 6to4 and its relays, site-local
+# addresses, and local prefixes of NAT64.
 _NOT_PUBLIC = (
     ipaddress.ip_network("192.0.0.0/24"),
     ipaddress.ip_network("192.88.99.0/24"),
+    ipaddress.ip_network("2002::/16"),
     ipaddress.ip_network("fec0::/10"),
     ipaddress.ip_network("64:ff9b:1::/48"),
 )
@@ -46,7 +47,7 @@ def _embedded(address: Address) -> tuple[Address, ...]:
     """The IPv4 addresses that an IPv6 address leads to."""
     if isinstance(address, IPv4Address):
         return ()
-    found = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
+    found = [address.ipv4_mapped, *(address.teredo or ())]
     if any(address in network for network in _EMBEDDING):
         found.append(IPv4Address(int(address) & 0xFFFFFFFF))
     return tuple(each for each in found if each is not None)
