@@ -68,7 +68,7 @@ from bullpen.core.clock import MINUTE, SECOND
 
 PAGE = 200
 LOOK_BACK_MS = 10 * MINUTE
-"""How far before its attempt a part is looked for: the clocks of Slack and this machine differ."""
+"""How far a look-up reaches back before the attempt, since Slack's clock may differ."""
 SETTLED_MS = 30 * SECOND
 """Slack's history is complete after this time."""
 SLACK_HOST = "slack.com"

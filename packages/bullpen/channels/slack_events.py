@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
+from bullpen.channels.commands import find_command
 from bullpen.channels.failures import ChannelDown
 from bullpen.channels.inbound import (
     Attachment,
@@ -26,11 +27,6 @@ from bullpen.channels.slack_api import Object, as_object, as_objects, as_text
 
 METADATA_EVENT = "bullpen_part"
 """The type of the metadata on every post; its payload has the key of the part."""
-
-COMMANDS = frozenset(
-    {"agents", "teams", "status", "stop", "reset", "new", "whoami", "help", "restart", "approve"}
-)
-"""The words after a slash command that are commands; other text is a message."""
 
 WRITTEN_SUBTYPES = frozenset({"", "file_share", "thread_broadcast"})
 
@@ -241,9 +237,9 @@ def _slash_command(body: Object, payload: Payload, bot: SlackBot) -> Written | N
     at = payload.get("at")
     command = as_text(body.get("command")).lstrip("/").lower()
     text = as_text(body.get("text")).strip()
-    if command in COMMANDS:
+    if find_command(f"/{command}"):
         text = f"/{command} {text}"
-    elif not text or text.split()[0].lower() in COMMANDS:
+    elif not text or find_command(f"/{text}"):
         text = f"/{text or 'help'}"
     chat_id = as_text(body.get("channel_id"))
     source = Source(

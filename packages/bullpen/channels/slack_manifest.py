@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from bullpen.channels.slack_events import METADATA_EVENT
 from bullpen.channels.slack_webhook import EVENTS_PATH
+from bullpen.core.errors import BadSetting
 
 SCOPES = (
     "app_mentions:read",
@@ -62,17 +63,6 @@ PROMPTS = (("What can you do?", "/help"), ("Which agents are there?", "/agents")
 MAX_NAME = 35
 
 
-def make_manifest(settings: Mapping[str, str], account: str = "slack") -> dict[str, object]:
-    """The manifest for an account: `slack-sage` is an app with the name Sage."""
-    _, _, own = account.partition("-")
-    return manifest(
-        own.replace("-", " ").title() or "Bullpen",
-        settings.get("transport", ""),
-        settings.get("public_url", ""),
-        agents=settings.get("agent_view") == "on",
-    )
-
-
 def manifest(
     name: str, transport: str = "socket", url: str = "", agents: bool = False
 ) -> dict[str, object]:
@@ -107,6 +97,12 @@ def manifest(
 
 def app_manifest(name: str, values: Mapping[str, str]) -> dict[str, object]:
     """The manifest of an app with this name, for an account with these settings."""
+    if values["transport"] == "http" and not values["public_url"]:
+        raise BadSetting(
+            "the manifest for HTTP needs the setting public_url",
+            hint="Set the URL at which Slack reaches the listener, such as "
+            "`bullpen config set slack.public_url https://bots.example.org/slack`.",
+        )
     agents = values["agent_view"] == "on"
     return manifest(name, values["transport"], values["public_url"], agents=agents)
 

@@ -11,7 +11,8 @@ from bullpen.channels.failures import ChannelDown, Refused
 from bullpen.channels.inbound import Attachment
 from bullpen.channels.platform import Address, Finding, Identity, Progress, Stage
 from bullpen.channels.slack import Slack
-from bullpen.channels.slack_manifest import SCOPES, command_name, make_manifest, manifest
+from bullpen.channels.slack_manifest import SCOPES, app_manifest, command_name, manifest
+from bullpen.core.errors import BadSetting
 from tests.channels.fakes.faults import Fault
 from tests.channels.fakes.slack import APP_TOKEN, BOT_TOKEN
 from tests.channels.on_slack.account import ANN, Account
@@ -275,10 +276,13 @@ def test_a_manifest_of_an_agent_has_the_events_of_sessions() -> None:
 
 def test_the_manifest_of_an_account_follows_its_settings() -> None:
     settings = {"transport": "http", "public_url": "https://bots.example.org", "agent_view": "on"}
-    assert make_manifest(settings) == manifest(
+    assert app_manifest("Bullpen", settings) == manifest(
         "Bullpen", "http", "https://bots.example.org", agents=True
     )
-    assert make_manifest({"transport": "socket"}, "slack-sage") == manifest("Sage")
+    settings |= {"transport": "socket", "agent_view": "off"}
+    assert app_manifest("Sage", settings) == manifest("Sage")
+    with pytest.raises(BadSetting, match="public_url"):
+        app_manifest("Sage", settings | {"transport": "http", "public_url": ""})
 
 
 @pytest.mark.parametrize(
