@@ -263,7 +263,8 @@ def _print_findings(findings: Sequence[Finding]) -> None:
 def _not_saved(work: Setup, findings: Sequence[Finding]) -> Result:
     wrong = next(each for each in findings if not each.ok)
     if not json_requested():
-        print_error(f"{work.name}: {wrong.text}. Nothing was saved.", wrong.hint, wrong.code)
+        text = f"{work.name} was not set up, because a check failed; nothing was saved"
+        print_error(text, "To save the settings without a check: --no-check", wrong.code)
     document = {
         "channel": work.name,
         "findings": [asdict(each) for each in findings],
