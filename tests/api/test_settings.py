@@ -211,7 +211,6 @@ def test_what_cannot_be_is_refused_and_nothing_is_written(
         {"workspace": {"path": "/"}},
         {"workspace": {"name": "other"}},
         {"channels": {"enabled": ["telegram"]}},
-        {"channels": {"telegram": {"bot_token": "x"}}},
         {"monitoring": {"heartbeat_interval": 60}},
     ],
     ids=str,
@@ -295,11 +294,28 @@ def test_heartbeats_of_agents_are_taken_over(desk: Served) -> None:
     assert desk.refused("PUT", "/api/agents/beating", refused) == (400, "bad_heartbeat")
 
 
+def test_a_channel_is_set_up_as_tinyagis_form_does_it_and_its_token_is_masked(
+    desk: Served, file: Path
+) -> None:
+    body = {"channels": {"enabled": ["telegram"], "telegram": {"bot_token": "4711:secret"}}}
+    done = desk.ask("PUT", "/api/settings", body)
+    assert done.status_code == 200, done.text
+    assert "4711:secret" not in done.text
+    assert done.json()["settings"]["settings"]["telegram.bot_token"]["value"] == MASK
+    assert '[telegram]\nbot_token = "4711:secret"' in file.read_text()
+    desk.ok("PUT", "/api/settings", {"channels": {"telegram": {"bot_token": MASK}}})
+    assert "4711:secret" in file.read_text()
+    moved = {"settings": {"telegram.api_url": "https://evil.example.org"}}
+    assert desk.refused("PUT", "/api/settings", moved) == (400, "setting_fixed")
+    desk.ok("PUT", "/api/settings", {"settings": {"telegram.bot_token": None}})
+    assert "telegram" not in file.read_text()
+
+
 def test_all_that_is_wrong_with_a_settings_file_is_said_at_once(desk: Served, file: Path) -> None:
     agent = {"name": "A", "provider": "echo", "model": "m"}
     body = {
         "workspace": {"path": "/elsewhere", "name": "other"},
-        "channels": {"enabled": ["telegram"], "telegram": {"bot_token": "t"}},
+        "channels": {"enabled": ["signal"], "telegram": {"bot_tokn": "t"}},
         "monitoring": {"heartbeat_interval": 3600},
         "settings": {"nonsense": 1, "max_hops": 3},
         "agents": {
@@ -316,7 +332,12 @@ def test_all_that_is_wrong_with_a_settings_file_is_said_at_once(desk: Served, fi
     assert (response.status_code, response.json()["code"]) == (400, "bad_setting")
     said = response.json()["error"]
     for each in (
-        *("cannot change workspace", "name of its directory", "channels.enabled", "telegram"),
+        *(
+            "cannot change workspace",
+            "name of its directory",
+            "channels.enabled",
+            "telegram.bot_tokn",
+        ),
         *(
             "heartbeat_interval",
             "nonsense",

@@ -297,6 +297,7 @@ def setting_changes(
     if body.workspace.path is not None:
         sent["workspace"] = body.workspace.path
     sent.update(_sent_secrets(body.models))
+    sent.update(_sent_channels(body.channels))
     sent.update(
         (name, each.value if isinstance(each, SettingUpdate) else each)
         for name, each in body.settings.items()
@@ -404,17 +405,31 @@ def _read_only_changes(body: SettingsUpdate, current: SettingsAnswer) -> Iterato
             hint="Set the heartbeat of each agent: PUT /api/agents/<id>/heartbeat.",
         )
     enabled = body.channels.get("enabled")
-    if enabled is not None and enabled != current.channels.enabled:
+    if enabled is not None and not _is_enabled(enabled, body, current):
         yield SettingFixed(
             "channels.enabled cannot be changed",
-            hint="GET /api/status lists the channels that Bullpen has a client for.",
+            hint="A channel is enabled by its settings: POST /api/services/channel/NAME/start. "
+            "GET /api/channels lists all channels.",
         )
-    others = sorted(name for name, each in body.channels.items() if name != "enabled" and each)
-    if others:
-        yield SettingFixed(
-            f"channels has no settings for {', '.join(others)[:200]}",
-            hint="Put the settings of channels into `settings`.",
-        )
+
+
+def _is_enabled(enabled: JsonValue, body: SettingsUpdate, current: SettingsAnswer) -> bool:
+    """Whether each channel of this list runs, or gets settings in the same request."""
+    if not isinstance(enabled, list):
+        return False
+    names = {str(each) for each in enabled}
+    return set(current.channels.enabled) <= names <= {*current.channels.enabled, *body.channels}
+
+
+def _sent_channels(channels: Mapping[str, JsonValue]) -> dict[str, Value | None]:
+    """Return the settings of channels as TinyAGI's clients send them, such as `bot_token`."""
+    return {
+        f"{name}.{setting}": value
+        for name, each in channels.items()
+        if name != "enabled" and isinstance(each, dict)
+        for setting, value in each.items()
+        if value is None or (isinstance(value, str | int | float) and not isinstance(value, bool))
+    }
 
 
 def _differences(sent: Mapping[str, Sent], current: Mapping[str, BaseModel]) -> dict[str, Sent]:
