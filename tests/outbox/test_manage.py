@@ -116,6 +116,23 @@ def test_a_resend_after_death_is_not_labelled(store: Store) -> None:
     assert not delivery.possible_duplicate
 
 
+def test_what_may_have_arrived_is_labelled_also_if_it_was_dropped_in_between(
+    store: Store,
+) -> None:
+    response = put_into(store, ResponseState.UNKNOWN)
+    do(store, drop_response, response)
+    do(store, retry_response, response)
+    delivery, token = lease_one(store)
+    assert delivery.possible_duplicate
+    do(store, ack, token)
+    other = answer(store, "slack_2")
+    _, token = lease_one(store)
+    do(store, begin_part, token)
+    do(store, drop_response, other)
+    do(store, retry_response, other)
+    assert lease_one(store)[0].possible_duplicate
+
+
 def test_the_label_stays_through_later_deaths_and_resends(store: Store) -> None:
     response = put_into(store, ResponseState.UNKNOWN)
     do(store, retry_response, response)

@@ -171,6 +171,13 @@ SELECT_DUE: Statement[DueResponse] = Statement(
     DueResponse,
 )
 
+SELECT_DUE_RESPONSE: Statement[DueResponse] = Statement(
+    lambda: select(*columns(DueResponse, RESPONSES)).where(
+        R.id == bindparam("response"), pending()
+    ),
+    DueResponse,
+)
+
 LEASE_RESPONSE: Statement[Delivery] = Statement(
     lambda: (
         update(RESPONSES)
@@ -387,7 +394,10 @@ def move_response(
 
 
 def expire_response(tx: Transaction, response: int) -> bool:
-    """Make a pending response dead: it was not delivered in time."""
+    """Make a pending response dead: it was not delivered in time. A complete one is acked."""
+    row = tx.one(SELECT_DUE_RESPONSE, {"response": response})
+    if row is not None and row.complete:
+        return move_response(tx, response, ResponseState.PENDING, ResponseState.ACKED)
     return _fail_response(tx, response, "expired before it was delivered")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, bindparam, case, func, null, or_, select, update
+from sqlalchemy import ColumnElement, bindparam, case, func, null, or_, select, true, update
 
 from bullpen.core.clock import HOUR
 from bullpen.core.errors import IllegalMove, UnknownResponse
@@ -45,6 +45,18 @@ def _old() -> ColumnElement[bool]:
 
 LOCK_RESPONSE: Statement[tuple[str, str]] = Statement(
     lambda: select(R.status, R.channel).where(R.id == bindparam("response")).with_for_update()
+)
+
+# What may have arrived is labelled when it is sent again, also after it was dropped.
+LABEL_DROPPED: Statement[None] = Statement(
+    lambda: (
+        update(RESPONSES)
+        .where(
+            R.id == bindparam("response"),
+            or_(R.sending, R.status == const(ResponseState.UNKNOWN.value)),
+        )
+        .values(possible_duplicate=true())
+    )
 )
 
 RETRY_RESPONSE: Statement[None] = Statement(
@@ -200,6 +212,8 @@ def _end_response(
             f"cannot {verb} response {response}: it is {state}",
             hint=f"Only responses that are {allowed} allow this.",
         )
+    if target is ResponseState.DEAD:
+        tx.write(LABEL_DROPPED, {"response": response})
     move_response(tx, response, state, target, reason)
 
 
