@@ -9,6 +9,7 @@ import itertools
 from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 
 import pytest
 from hypothesis import HealthCheck
@@ -58,7 +59,7 @@ from tests.outbox.outgoing import asked
 from tests.stores import FakeClock, Stores
 
 S = ResponseState
-EXAMPLES = {"sqlite": 80, "postgresql": 20}
+EXAMPLES = {"sqlite": 150, "postgresql": 30}
 STEPS = 40
 ROWS = (
     "SELECT id, status, delivery_attempts, parts_sent, part_receipts, sending, possible_duplicate,"
@@ -138,6 +139,26 @@ class OutboxMachine(RuleBasedStateMachine):
         for each in taken:
             self.model.leased_look_up(each.id, each.claim_token or "")
             self.tokens.append(each.claim_token or "")
+
+    @rule(last=st.booleans(), arrived=st.booleans(), killed=st.booleans())
+    def lose_an_answer(self, last: bool, arrived: bool, killed: bool) -> None:
+        """The whole way to an unknown outcome: the client is killed, or gets no answer."""
+        if not any(each.available_at <= self.clock.now() for each in self._pending()):
+            self.answer()
+        self.lease(3)
+        for each in self._pending():
+            if each.token is not None and not (each.sending or each.complete):
+                token, part = each.token, SendingPart(each.parts, upto=7, last=last)
+                self._do(each, partial(begin_part, token=token, part=part))
+                self.model.begin(each, last, arrived)
+                if not killed:
+                    self._do(each, partial(mark_unknown, token=token, error="no answer"))
+                    self.model.lose(each)
+        if killed:
+            self.clock.advance(MINUTE)
+
+    def _pending(self) -> list[Letter]:
+        return [each for each in self.model.letters.values() if each.status is S.PENDING]
 
     # What a client does with the token of a delivery
 
@@ -275,9 +296,14 @@ class OutboxMachine(RuleBasedStateMachine):
         return letters[pick % len(letters)]
 
     def _held(self, pick: int, status: ResponseState) -> tuple[str, Letter | None]:
-        """One of the newest tokens, and the response that it holds if it still counts."""
-        newest = self.tokens[-6:]
-        token = newest[pick % len(newest)]
+        """A token that counts for a state, and its response; now and then one that may not."""
+        if pick % 4:
+            letters = self.model.letters.values()
+            tokens = [each.token for each in letters if each.token and each.status is status]
+        else:
+            tokens = []
+        tokens = tokens or self.tokens[-6:]
+        token = tokens[pick % len(tokens)]
         return token, self.model.held(token, status)
 
     def _receipt(self, each: Letter | None) -> str:
