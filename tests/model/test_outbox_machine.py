@@ -157,6 +157,15 @@ class OutboxMachine(RuleBasedStateMachine):
         if killed:
             self.clock.advance(MINUTE)
 
+    @rule(times=st.integers(1, ATTEMPTS))
+    def never_arrive(self, times: int) -> None:
+        """Each time a look-up finds that the part was not sent."""
+        for _ in range(times):
+            self.lose_an_answer(last=True, arrived=False, killed=False)
+            self.lease_look_ups(3)
+            for pick in range(1, 4):
+                self.ask_the_platform(pick)
+
     def _pending(self) -> list[Letter]:
         return [each for each in self.model.letters.values() if each.status is S.PENDING]
 
@@ -257,7 +266,10 @@ class OutboxMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.model.letters)
     @rule(pick=PICKS, off=st.sampled_from((0, 0, 0, 1, -1)))
     def be_told_by_the_platform(self, pick: int, off: int) -> None:
-        each = self._pick(pick)
+        letters = list(self.model.letters.values())
+        on_their_way = [each for each in letters if each.arrived and not each.counted]
+        letters = (on_their_way if pick % 4 else []) or letters
+        each = letters[pick % len(letters)]
         if each.begun is None or not (each.arrived or off):
             return
         part, receipt = each.begun + off, self._receipt(each)

@@ -8,6 +8,7 @@ import pytest
 
 from bullpen.core.clock import HOUR, MINUTE, SECOND
 from bullpen.core.errors import BadNumber, StaleToken
+from bullpen.core.maintenance.recovery import end_stale_deliveries
 from bullpen.core.outbox.delivery import (
     Delivery,
     ack,
@@ -282,6 +283,29 @@ def test_an_echo_while_the_part_is_sent_counts_once_and_keeps_the_senders_lease(
     row = row_of(store, response)
     assert (row["status"], row["parts_sent"]) == ("acked", 2)
     assert not proved(store, response, 1, "ts-2")
+
+
+def test_an_echo_of_the_last_part_leaves_the_ack_to_the_sender(store: Store) -> None:
+    response = answer(store)
+    _, token = lease_one(store)
+    do(store, begin_part, token, SendingPart(0, upto=9, last=True))
+    assert proved(store, response)
+    assert status(store, response) == "pending"
+    do(store, end_part, token, PartReceipt("ts-1", upto=9))
+    do(store, ack, token)
+    assert ends(store) == ["response_delivered"]
+
+
+def test_maintenance_acks_what_was_sent_whole_when_it_expires(
+    store: Store, clock: FakeClock
+) -> None:
+    response = answer(store)
+    _, token = lease_one(store)
+    do(store, begin_part, token, SendingPart(0, upto=9, last=True))
+    do(store, end_part, token, PartReceipt("ts-1", upto=9))
+    clock.advance(25 * HOUR)
+    end_stale_deliveries(store)
+    assert status(store, response) == "acked"
 
 
 def test_an_echo_of_the_last_part_spares_the_look_up_of_a_killed_client(
