@@ -100,6 +100,7 @@ class Account:
                     self.locate,
                     self,
                     self.store.ids,
+                    self.store.settings.run / "unfetched",
                     log,
                     fetch_seconds=self.fetch_seconds,
                     pauses=(0.01, 0.01),
@@ -136,12 +137,15 @@ class Talk:
                 delay=prepared.delay,
                 **more,  # type: ignore[arg-type]
             )
-            return submit(tx, new)[0].message_id, prepared.delay
+            message_id = submit(tx, new)[0].message_id
+            if prepared.delay == WAIT_MS:
+                self.files.keep(chat, message_id, attachments, sender, delay)
+            return message_id, prepared.delay
 
+        sender = Sender("slack", "Ann", "U1", str(ReplyTo(chat)))
         with self.account.store.write() as tx:
             message_id, waits = work(tx)
         if waits == WAIT_MS:
-            sender = Sender("slack", "Ann", "U1", str(ReplyTo(chat)))
             self.files.take_in(chat, message_id, attachments, sender, delay)
         return message_id
 
@@ -444,9 +448,9 @@ Account(open_store(settings), Host).run(work)
 """
 
 
-def test_kill_9_while_a_file_is_fetched_loses_the_file_and_not_the_message(
-    account: Account,
-) -> None:
+@pytest.fixture
+def killed(account: Account) -> Account:
+    """An account whose process was killed while it fetched a file."""
     url = account.host.put("/x", PNG * 1000)
     account.host.fail(Fault.SLOW, seconds=60)
     settings = account.store.settings
@@ -459,13 +463,62 @@ def test_kill_9_while_a_file_is_fetched_loses_the_file_and_not_the_message(
         account.host.wait_for_request("GET /x")
         process.send_signal(signal.SIGKILL)
     assert try_claim(account.store) is None
-    (row,) = rows(account.store, MESSAGES)
-    clock = account.store.clock
+    return account
+
+
+def test_kill_9_while_a_file_is_fetched_loses_the_file_and_not_the_message(
+    killed: Account,
+) -> None:
+    (row,) = rows(killed.store, MESSAGES)
+    clock = killed.store.clock
     assert isinstance(clock, FakeClock)
     clock.set_by(row["available_at"] - clock.now())
-    assert texts_of(take(account.store)) == [
+    assert texts_of(take(killed.store)) == [
         f"hello\n\n[attachment x.png was not taken in: {INTERRUPTED}]"
     ]
+
+
+def test_the_next_start_after_kill_9_fetches_the_file(killed: Account) -> None:
+    # The clock of the killed process was the machine's.
+    killed.run(lambda talk: talk.files.resume())
+    claim = take(killed.store)
+    assert texts_of(claim) == ["hello"]
+    (path,) = files_of(message(killed.store, claim.primary.message_id))
+    assert path.read_bytes() == PNG * 1000
+    assert kept(killed) == []
+
+
+def test_what_is_resumed_is_only_what_still_waits(account: Account) -> None:
+    url = account.host.put("/x", PNG)
+    photo = (Attachment(name="x.png", source=url, type="image/png", size=len(PNG)),)
+    sender = Sender("slack", "Ann", "U1", "")
+    directory = account.store.settings.run / "unfetched"
+
+    async def keep(talk: Talk) -> None:
+        waiting = (NewMessage(agent="coder", message=each, delay=WAIT_MS) for each in "ab")
+        with account.store.write() as tx:
+            first, second = (submit(tx, each)[0].message_id for each in waiting)
+        # The first was attached but not released, and so was the notice about a refused file.
+        with account.store.write() as tx:
+            attach(tx, first, "[missing]", "[attachment y was not taken in: it is gone]", [])
+        for each, files in ((first, ()), (second, photo), ("rolled back", photo)):
+            talk.files.keep("C1", each, files, sender, 0)
+        (directory / "odd.json").write_text('{"place": 1}')
+
+    account.run(keep)
+    assert len(kept(account)) == 4
+    assert kept(account)[0].stat().st_mode & 0o777 == 0o600
+    account.run(lambda talk: talk.files.resume())
+    assert texts_of(take(account.store)) == [
+        "a\n\n[attachment y was not taken in: it is gone]",
+        "b",
+    ]
+    assert kept(account) == []
+    assert len(account.host.requests()) == 1
+
+
+def kept(account: Account) -> list[Path]:
+    return sorted((account.store.settings.run / "unfetched").iterdir())
 
 
 def test_a_stop_leaves_the_rest_to_the_delay(

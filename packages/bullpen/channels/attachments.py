@@ -1,8 +1,9 @@
 """The attachments of a message: fetched after its author was authorised and the message stored.
 
 The message waits in the queue with a delay, and its text says that the files are missing. When they
-are there, the text is corrected and the delay ends. A process that is killed meanwhile loses the
-files but not the message: the delay ends anyway, and the text says that the files are missing.
+are there, the text is corrected and the delay ends. A process that is killed meanwhile fetches them
+again at its next start. If that is too late, the delay ends anyway, and the message is processed
+with the note.
 
 Messages of a chat stay in order: while one waits for its files, later ones of the chat wait too.
 """
@@ -21,12 +22,14 @@ from typing import Protocol, TypeVar
 from bullpen.channels.fetching import Fetched, FetchingClient, NotStored, NotTaken, Unreachable
 from bullpen.channels.inbound import Attachment
 from bullpen.channels.platform import Download
+from bullpen.channels.unfetched import Sender as Sender
+from bullpen.channels.unfetched import Unfetched, UnfetchedFiles
 from bullpen.core.clock import SECOND
 from bullpen.core.errors import BullpenError, StoreError
 from bullpen.core.ids import Ids
 from bullpen.core.message import Answer
 from bullpen.core.outbox.write import send_to_person
-from bullpen.core.queue.attach import attach, release
+from bullpen.core.queue.attach import attach, release, waits
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import format_count, visible_line
 
@@ -54,16 +57,6 @@ class Writer(Protocol):
     async def write(self, work: Callable[[Transaction], Result]) -> Result:
         """Run this in a transaction that is committed."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Sender:
-    """The sender of a message, who gets a notice about files that were not taken in."""
-
-    channel: str
-    name: str
-    id: str
-    reply_to: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +88,7 @@ class Attachments:
         locate: Callable[[Attachment], Awaitable[Download]],
         store: Writer,
         ids: Ids,
+        directory: Path,
         log: logging.Logger,
         *,
         fetch_seconds: float = FETCH_SECONDS,
@@ -104,6 +98,7 @@ class Attachments:
         self._locate = locate
         self._store = store
         self._ids = ids
+        self._kept = UnfetchedFiles(directory)
         self._log = log
         self._seconds = fetch_seconds
         self._pauses = pauses
@@ -134,6 +129,32 @@ class Attachments:
         elif place not in self._counts and self._expected.get(place, now) <= now:
             return Prepared(text, delay)
         return Prepared("\n\n".join(filter(None, (text, _missing(attachments)))), WAIT_MS)
+
+    def keep(
+        self,
+        place: str,
+        conversation_id: str,
+        attachments: Sequence[Attachment],
+        sender: Sender,
+        delay: int = 0,
+    ) -> None:
+        """Keep the arguments of `take_in` for the next start of the process.
+
+        Called in the transaction that stores the message.
+        """
+        try:
+            self._kept.save(Unfetched(place, conversation_id, (*attachments,), sender, delay))
+        except OSError as error:
+            self._log.warning("files would not be fetched again after a crash: %s", error)
+
+    async def resume(self) -> None:
+        """Fetch what a killed process left unfetched; called once, when the platform answers."""
+        for each in await asyncio.to_thread(self._kept.load):
+            if await self._write(lambda tx, id_=each.conversation_id: waits(tx, id_)):  # type: ignore[misc]
+                files = each.attachments
+                self.take_in(each.place, each.conversation_id, files, each.sender, each.delay)
+            else:
+                self._kept.drop([each.conversation_id])
 
     def take_in(
         self,
@@ -189,6 +210,7 @@ class Attachments:
             del self._counts[place]
             done = self._waiting.pop(place)
             await self._write(lambda tx: release(tx, done))
+            self._kept.drop(done)
 
     async def _fetch_and_attach(
         self, conversation_id: str, attachments: Sequence[Attachment], sender: Sender

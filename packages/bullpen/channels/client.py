@@ -74,6 +74,7 @@ class Client:
         self._trouble = 0
         self._blocked_until = 0
         self._serving = False
+        self._files_resumed = False
         self._fault: asyncio.Future[None] | None = None
 
     def run(self) -> None:
@@ -141,7 +142,12 @@ class Client:
         self._platform = platform = self._make_platform(context)
         self._pause_asked = asyncio.Event()
         self._files = Attachments(
-            self._fetching, platform.locate, self._store, self._database.ids, log
+            self._fetching,
+            platform.locate,
+            self._store,
+            self._database.ids,
+            context.directory / "unfetched",
+            log,
         )
         window = int((platform.window_seconds or 0) * SECOND)
         self._incoming = Incoming(
@@ -189,6 +195,7 @@ class Client:
                     identity = await self._platform.start()
                 self._log.info("%s is %s %s", self._context.account, identity.name, identity.id)
                 failures = 0
+                await self._resume_files()
                 await self._receive()
                 continue
             except ChannelDown as error:
@@ -208,6 +215,12 @@ class Client:
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait):
                     await self._until_paused()
+
+    async def _resume_files(self) -> None:
+        """Fetch the files that a killed client left, once."""
+        if not self._files_resumed:
+            self._files_resumed = True
+            await self._files.resume()
 
     async def _receive(self) -> None:
         """Receive and send, until the platform fails or the channel is paused."""

@@ -82,6 +82,17 @@ class Files(Protocol):
         """The text and delay with which a message of this place is stored."""
         ...
 
+    def keep(
+        self,
+        place: str,
+        conversation_id: str,
+        attachments: Sequence[Attachment],
+        sender: Sender,
+        delay: int = 0,
+    ) -> None:
+        """Keep what is to be fetched for the next start of the process."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntakeSettings:
@@ -257,13 +268,15 @@ class Incoming:
             delay=prepared.delay,
         )
         accepted = self._store(tx, message, source, events, routed=access.allows(Tier.MEMBER))
-        waits = prepared.delay != delay and accepted
+        sender = None
+        if prepared.delay != delay and accepted:
+            to = str(message.reply_to)
+            sender = Sender(self._channel, message.sender, source.person.id, to)
+            self._files.keep(place, accepted[0].message_id, new.attachments, sender, delay)
         return Taken(
             accepted,
             _address(source),
-            sender=Sender(self._channel, message.sender, source.person.id, str(message.reply_to))
-            if waits
-            else None,
+            sender=sender,
             attachments=new.attachments,
             delay=delay,
             person="" if name else source.person.id,

@@ -131,6 +131,11 @@ def attach(
     return bool(waiting)
 
 
+def waits(tx: Transaction, conversation_id: str) -> bool:
+    """Whether a message of this conversation waits."""
+    return tx.one(SELECT_WAITING, {"conversation": conversation_id}) is not None
+
+
 def release(tx: Transaction, conversation_ids: Sequence[str]) -> int:
     """End the delay of the waiting messages of these conversations; returns their number.
 
@@ -159,7 +164,12 @@ def _lock_waiting(tx: Transaction, conversation_ids: Sequence[str]) -> list[_Wai
 
 
 def _replace_note(text: str, missing: str, note: str, *, has_files: bool) -> str:
-    changed = text.replace(missing, note) if missing in text else f"{text}\n\n{note}"
+    if missing in text:
+        changed = text.replace(missing, note)
+    elif note in text:
+        changed = text  # attached before, by a process that was killed
+    else:
+        changed = f"{text}\n\n{note}"
     changed = changed.strip()
     # Only a message with files may be empty.
     return changed if changed or has_files else text
