@@ -186,3 +186,14 @@ def test_at_a_terminal_it_asks_until_the_answers_are_valid_and_hides_secrets(lof
         person.until("connected as Bluebell")
         person.until("The settings are unchanged.")
         assert person.end() == 0
+
+
+def test_the_listener_of_a_further_account_gets_a_port_of_its_own(loft: Bullpen) -> None:
+    options = ("--set", "transport", "http", "--set", "public_url", "https://bots.example.org")
+    secrets = ("--set", "bot_token", "-", "--set", "signing_secret", "-", "--no-check")
+    for name in ("slack", "slack-sage", "slack-third"):
+        done = set_up(loft, name, *options, *secrets, stdin=f"xoxb-{name}\nsecret-{name}\n")
+        assert done.status == 0, done
+    ports = [loft.ok("config", "get", f"{name}.port").out for name in ("slack", "slack-sage")]
+    assert ports == ["3781\n", "3785\n"]
+    assert loft.ok("doctor", "--only", "channel.same_bot").status == 0

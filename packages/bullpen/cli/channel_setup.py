@@ -23,7 +23,7 @@ from bullpen.core.channels.health import Activity, lock_health, report_activity
 from bullpen.core.errors import BadSetting, ServiceFailed
 from bullpen.core.inspect.channels import check_client
 from bullpen.core.message import PULL_CHANNELS
-from bullpen.core.registry import ChannelInfo, ChannelSetting
+from bullpen.core.registry import CHANNELS, ChannelInfo, ChannelSetting
 from bullpen.core.settings import Settings
 from bullpen.core.settings.accounts import parse_account_setting
 from bullpen.core.settings.file import SettingsFile, Value
@@ -104,6 +104,7 @@ def setup(
     work.new = _assigned(work, assignments)
     if asks and not assignments:
         _ask(work)
+    _choose_port(work)
     if missing := info.missing(work.values):
         raise BadSetting(
             f"{name}.{missing[0]} is not set",
@@ -150,6 +151,20 @@ def _ask(work: Setup) -> None:
             value = _ask_one(work, setting)
             if value:
                 work.new[setting.name] = value
+
+
+def _choose_port(work: Setup) -> None:
+    """Give the listener of a further account a port that no other account has."""
+    port = work.info.setting("port")
+    if port is None or "port" in work.new or not port.applies(work.values):
+        return
+    others = {*CHANNELS.built_in, *work.settings.accounts.names()} - {work.name}
+    used = {work.settings.account(each).get("port") for each in others}
+    free = int(work.values["port"])
+    while str(free) in used:
+        free += 1
+    if str(free) != work.values["port"]:
+        work.new["port"] = str(free)
 
 
 def _is_asked(setting: ChannelSetting, work: Setup) -> bool:
