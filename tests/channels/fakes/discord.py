@@ -776,18 +776,14 @@ class DiscordHarness:
     def __init__(self, fake: FakeDiscord) -> None:
         self.fake = fake
         self._gone = contextlib.ExitStack()
-        self._chats = 0
 
     def settings(self) -> dict[str, str]:
         """The settings of an account on this fake."""
         return {"bot_token": TOKEN, "api_url": self.fake.url + API}
 
     def chat(self, direct: bool = True) -> str:
-        """A new chat: the direct one of a new person, or a channel of the server."""
-        self._chats += 1
-        if direct:
-            return self.direct(1_000 + self._chats)
-        return self.fake.add_channel(f"channel{self._chats}")
+        """A chat: the direct one of the first person, or a channel of the server."""
+        return self.direct(1) if direct else CHANNEL
 
     def direct(self, number: int) -> str:
         """The direct chat with a person."""
