@@ -13,7 +13,10 @@ PERMISSIONS = 1 << 10 | 1 << 11 | 1 << 15 | 1 << 16 | 1 << 38
 
 
 async def check_account(rest: Rest, application: str, content_on: bool) -> list[Finding]:
-    """Check the intent, the servers, where interactions go, and the sessions of the day."""
+    """Check the intent, the servers, where interactions go, and the sessions of the day.
+
+    A finding is not ok if the bot could not work; the first two are what a person may want to know.
+    """
     with rest.reading():
         details = await rest.get("/oauth2/applications/@me")
         servers = len(await rest.get_guilds(PAGE, with_counts=False))
@@ -23,40 +26,36 @@ async def check_account(rest: Rest, application: str, content_on: bool) -> list[
         f"https://discord.com/oauth2/authorize?client_id={application}"
         f"&scope=bot+applications.commands&permissions={PERMISSIONS}"
     )
-    elsewhere = bool(text_of(details, "interactions_endpoint_url"))
-    return [
-        Finding(
-            ok=content_on,
-            code="message_content",
-            text="The Message Content Intent is on."
-            if content_on
-            else "The Message Content Intent is off: in servers, the bot gets the text of messages "
-            "that mention it, and not the text of replies without a mention.",
-            hint="" if content_on else INTENT_HINT,
-        ),
-        Finding(
-            ok=servers > 0,
-            code="servers",
-            text=f"The bot is in {format_count(servers, 'server')}.",
-            hint="" if servers else f"Open {invitation} and choose a server.",
-        ),
-        Finding(
-            ok=not elsewhere,
-            code="interactions_url",
-            text="Discord sends slash commands and buttons to the Interactions Endpoint URL of the "
-            "application."
-            if elsewhere
-            else "Slash commands and buttons come through the gateway.",
-            hint="Empty the field at discord.com/developers/applications, General Information."
-            if elsewhere
-            else "",
-        ),
+    content = "The Message Content Intent is on."
+    if not content_on:
+        content = (
+            "The Message Content Intent is off: in servers, the bot gets the text of messages that "
+            f"mention it, and of no others. {INTENT_HINT}"
+        )
+    place = f"The bot is in {format_count(servers, 'server')}."
+    if not servers:
+        place = f"The bot is in no server. Open {invitation} and choose one."
+    findings = [
+        Finding(ok=True, code="message_content", text=content),
+        Finding(ok=True, code="servers", text=place),
         Finding(
             ok=isinstance(left, int) and left > KEPT_SESSIONS,
             code="sessions",
             text=f"{left} of {limit.get('total')} sessions of this day are left.",
+            hint="Find out what else uses this token, and wait until tomorrow.",
         ),
     ]
+    if text_of(details, "interactions_endpoint_url"):
+        findings.append(
+            Finding(
+                ok=False,
+                code="interactions_url",
+                text="Discord sends slash commands and buttons to the Interactions Endpoint URL of "
+                "the application, and not to Bullpen.",
+                hint="Clear the field at discord.com/developers/applications, General Information.",
+            )
+        )
+    return findings
 
 
 async def probe_chat(rest: Rest, chat: str, nonce: str) -> list[Finding]:

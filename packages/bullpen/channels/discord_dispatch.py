@@ -81,8 +81,9 @@ class Dispatch:
         if data.get("unavailable") is True:  # for now, because of an outage
             return
         server = text_of(data, "id")
-        for each in self._servers.remove_server(server):
-            self._add("CHANNEL_DELETE", {"id": each, "guild_id": server})
+        for each in self._servers.of(server):
+            self._remove_channel({"id": each, "guild_id": server})
+        self._servers.names.pop(server, None)
 
     def _add_channel(self, data: Data) -> None:
         self._servers.add_channel(data)
@@ -96,8 +97,10 @@ class Dispatch:
             self._add("CHANNEL_UPDATE", data)
 
     def _remove_channel(self, data: Data) -> None:
-        if self._servers.remove_channel(text_of(data, "id")):
-            self._add("CHANNEL_DELETE", data)
+        if name := self._servers.name(text_of(data, "id")):
+            self._servers.remove_channel(text_of(data, "id"))
+            payload = event_payload("CHANNEL_DELETE", data, direct=False, chat_name=name)
+            self._intake.add(payload)
 
     def _add_message(self, data: Data) -> None:
         self._authors[text_of(data, "id")] = object_of(data.get("author"))

@@ -57,17 +57,13 @@ class Servers:
         self.channels[text_of(data, "id")] = channel
         return before is not None and before.name != channel.name
 
-    def remove_server(self, server: str) -> list[str]:
-        """Forget a server; returns its channels."""
-        self.names.pop(server, None)
-        gone = [key for key, each in self.channels.items() if each.server == server]
-        for each in gone:
-            del self.channels[each]
-        return gone
+    def of(self, server: str) -> list[str]:
+        """The channels and threads of a server."""
+        return [key for key, each in self.channels.items() if each.server == server]
 
-    def remove_channel(self, channel: str) -> bool:
-        """Forget a channel or thread; whether it was known."""
-        return self.channels.pop(channel, None) is not None
+    def remove_channel(self, channel: str) -> None:
+        """Forget a channel or thread."""
+        self.channels.pop(channel, None)
 
     def name(self, channel: str) -> str:
         """The name of a channel with its server's, for people; empty if it is not known."""

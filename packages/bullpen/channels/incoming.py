@@ -30,6 +30,7 @@ from bullpen.channels.parts import parse_part_key
 from bullpen.channels.platform import Address
 from bullpen.core.channels.chats import (
     ChatSeen,
+    find_chat,
     move_chat,
     move_cursor,
     note_away_told,
@@ -388,6 +389,8 @@ class Incoming:
             name = chat.name or chat.id
             send_to_owner(tx, f"{name} on {self._channel} has asked for {what}.")
         if change.closed:
+            if find_chat(tx, self._channel, chat.id) is None:
+                return  # one of the many that the bot can see
             name = chat.name or chat.id
             send_to_owner(tx, f"{name} on {self._channel} is closed: {change.closed}.")
         elif chat.name:
