@@ -75,6 +75,10 @@ class Written:
     """The thread that replies to it would be in, as their `cursor_chat`.
 
     Catch-up reads it from `cursor` on, also if no reply was ever seen. Empty if there is none."""
+    follows: str = ""
+    """The thread of a message that names nobody, as `cursor_chat`.
+
+    It is for the bot if the bot takes part in that thread."""
     group: str = ""
     """Equal for the messages of one album, which are answered together."""
     from_bot: bool = False

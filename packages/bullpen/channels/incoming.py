@@ -133,7 +133,12 @@ class Incoming:
         """Whether something is of no interest, as far as that is known without the store."""
         match inbound:
             case Written():
-                return inbound.from_bot or inbound.source.person.bot or not self._is_for_us(inbound)
+                if inbound.from_bot or inbound.source.person.bot:
+                    return True
+                if self._is_for_us(inbound) or inbound.follows:
+                    return False
+                self._pass(inbound)
+                return True
             case Edited() | Deleted() | Pressed():
                 return inbound.source.person.bot
             case _:
@@ -165,17 +170,23 @@ class Incoming:
             move_cursor(tx, self._channel, chat, cursor, at)
 
     def _is_for_us(self, new: Written) -> bool:
-        if new.addressed or new.source.chat.direct or self._settings.every_message:
-            return True
+        return new.addressed or new.source.chat.direct or self._settings.every_message
+
+    def _pass(self, new: Written) -> None:
+        """Move the cursor past a message that is not for the bot."""
         if new.cursor:
             self._passed[new.cursor_chat or new.source.chat.id] = (new.cursor, new.source.at)
-        return False
 
     def _written(self, tx: Transaction, new: Written, events: Sequence[PlatformEvent]) -> Taken:
         source = new.source
+        for_us = self._is_for_us(new)
+        if not for_us and find_chat(tx, self._channel, new.follows) is None:
+            self._pass(new)
+            return NOTHING
         access = self._authorise(tx, source)
         if not access.allowed:
-            self._introduce(tx, source, access)
+            if for_us:
+                self._introduce(tx, source, access)
             return NOTHING
         self._see(tx, new, access)
         if not new.text.strip() and not new.attachments:

@@ -134,14 +134,17 @@ def _message(event: Object, body: Object, bot: SlackBot) -> Inbound | None:
     thread = as_text(event.get("thread_ts"))
     is_root = thread in ("", source.message)
     mentioned = named or event.get("type") == "app_mention"
+    addressed = chat.direct or mentioned or event.get("parent_user_id") == bot.user
+    names_nobody = not addressed and not is_root and "<@" not in text and "<!" not in text
     return Written(
         source=source,
         text="\n".join(filter(None, [plain_text(text), *links])),
-        addressed=chat.direct or mentioned or event.get("parent_user_id") == bot.user,
+        addressed=addressed,
         attachments=_attachments(files),
         cursor=source.message,
         cursor_chat="" if is_root else f"{chat.id}/{thread}",
         opens=f"{chat.id}/{source.message}" if is_root and source.thread else "",
+        follows=f"{chat.id}/{thread}" if names_nobody else "",
         from_bot=other_bot,
     )
 

@@ -117,6 +117,21 @@ def test_only_a_direct_chat_a_mention_or_a_reply_is_for_the_bot(
 
 
 @pytest.mark.parametrize(
+    ("given", "follows"),
+    [
+        ({"thread_ts": ROOT}, f"C1/{ROOT}"),
+        ({"thread_ts": ROOT, "text": "<@U2> what do you think?"}, ""),
+        ({"thread_ts": ROOT, "text": "<!here> look"}, ""),
+        ({"thread_ts": ROOT, "text": "<@U0BOT> look"}, ""),
+        ({"thread_ts": AT}, ""),
+        ({}, ""),
+    ],
+)
+def test_a_reply_that_names_nobody_is_for_those_in_the_thread(given: Event, follows: str) -> None:
+    assert written(message(**given)).follows == follows
+
+
+@pytest.mark.parametrize(
     "given",
     [
         {"subtype": "channel_join"},

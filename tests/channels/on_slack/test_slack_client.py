@@ -1,0 +1,189 @@
+"""The client of an account on Slack with its database: what is particular to this platform."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import pytest
+
+from bullpen.channels.main import ChannelProcess, find_channel
+from bullpen.core.channels.chats import Access, add_chat, allow_group
+from bullpen.core.channels.senders import Tier, set_tier
+from bullpen.core.message import Answer, ReplyTo
+from bullpen.core.models import CHANNEL_HEALTH, MESSAGES, RESPONSES
+from bullpen.core.outbox.write import send_to_person
+from bullpen.core.settings import Settings
+from bullpen.core.settings.accounts import AccountValues
+from bullpen.core.store.base import Store
+from tests.channels.fakes.faults import Fault
+from tests.channels.fakes.slack import FakeSlack, SlackHarness
+from tests.channels.on_slack.account import ANN, BOB
+from tests.conformance.verbs import hire, rows
+from tests.processor.working import eventually
+from tests.stores import Stores
+
+MALLORY = "U0MALLORY"
+POST = "POST /api/chat.postMessage"
+
+
+@dataclass
+class Served:
+    """An account with its client; Ann and Bob are members."""
+
+    store: Store
+    fake: FakeSlack
+    process: ChannelProcess | None = None
+
+    def start(self) -> None:
+        """Start the client, and wait until it is connected."""
+        info = find_channel("slack", self.store.settings)
+        self.process = ChannelProcess(self.store, info, threading.Event().set)
+        self.process.start()
+        eventually(
+            lambda: [each["state"] for each in rows(self.store, CHANNEL_HEALTH)] == ["up"], "up"
+        )
+
+    def stop(self) -> None:
+        """Stop the client."""
+        if self.process is not None:
+            self.process.stop()
+            self.process = None
+
+    def channel(self, access: Access = Access.MEMBERS) -> str:
+        """A channel, which the owner has let in."""
+        chat = self.fake.new_chat(direct=False, name="general")
+        with self.store.write() as tx:
+            add_chat(tx, "slack", chat, direct=False)
+            allow_group(tx, "slack", chat, access, by="owner")
+        return chat
+
+    def texts(self) -> list[str]:
+        """The messages that were stored."""
+        return [each["message"] for each in rows(self.store, MESSAGES)]
+
+    def stored(self, *texts: str) -> None:
+        """Wait until exactly these were stored."""
+        eventually(lambda: len(self.texts()) >= len(texts), f"{texts} are stored")
+        assert self.texts() == list(texts)
+
+
+@pytest.fixture
+def served(stores: Stores, settings: Settings) -> Iterator[Served]:
+    """An account whose client is connected."""
+    with FakeSlack() as fake:
+        values = {f"slack.{name}": each for name, each in SlackHarness(fake).settings().items()}
+        accounts = AccountValues(values)
+        with stores.opened(replace(settings, accounts=accounts, default_agent="coder")) as store:
+            hire(store, "coder")
+            with store.write() as tx:
+                for person in (ANN, BOB):
+                    set_tier(tx, "slack", person, Tier.MEMBER, by="owner", name="")
+            made = Served(store, fake)
+            try:
+                made.start()
+                yield made
+            finally:
+                made.stop()
+
+
+def test_replies_in_a_thread_of_the_bot_need_no_mention(served: Served) -> None:
+    fake, chat = served.fake, served.channel()
+    other = fake.say(chat, ANN, "between people", mention=False)
+    fake.say(chat, ANN, "a reply between people", mention=False, thread=other)
+    root = fake.say(chat, ANN, "first")
+    served.stored("first")
+    fake.say(chat, MALLORY, "from a stranger", mention=False, thread=root)
+    fake.say(chat, ANN, f"<@{BOB}> what do you think?", mention=False, thread=root)
+    fake.say(chat, BOB, "second", mention=False, thread=root)
+    served.stored("first", "second")
+    fake.say(chat, ANN, "third", thread=root)
+    served.stored("first", "second", "third")
+    assert rows(served.store, RESPONSES) == []  # no code for the stranger
+    threads = {ReplyTo.parse(each["reply_to"]).thread for each in rows(served.store, MESSAGES)}
+    assert threads == {root}
+
+
+def test_the_first_reply_in_a_thread_is_found_although_nobody_heard_it(served: Served) -> None:
+    fake, chat = served.fake, served.channel()
+    root = fake.say(chat, ANN, "first")
+    served.stored("first")
+    served.stop()
+    fake.say(chat, BOB, "second", mention=False, thread=root, live=False)
+    fake.say(chat, ANN, "in the channel", live=False)
+    served.start()
+    eventually(lambda: len(served.texts()) == 3, "all are stored")
+    assert sorted(served.texts()) == ["first", "in the channel", "second"]
+
+
+def test_a_lost_answer_is_settled_by_the_event_with_its_key(served: Served) -> None:
+    """Also while the history cannot be read."""
+    fake = served.fake
+    chat = fake.open_chat(ANN)
+    fake.look_ups = False
+    fake.fail(Fault.ERROR, POST, taken=True)
+    with served.store.write() as tx:
+        send_to_person(
+            tx,
+            Answer(message="hello"),
+            channel="slack",
+            sender="Ann",
+            sender_id=ANN,
+            reply_to=str(ReplyTo(chat)),
+        )
+    eventually(lambda: rows(served.store, RESPONSES)[0]["status"] == "acked", "it is settled")
+    assert fake.posts(chat) == ["hello"]
+
+
+def test_a_file_of_a_person_is_fetched_with_the_token(served: Served) -> None:
+    chat = served.fake.open_chat(ANN)
+    served.fake.say(chat, ANN, "look", files=[("a.txt", b"the content")])
+    eventually(lambda: "a.txt" in "".join(served.texts()), "it is stored")
+    [fetched] = served.fake.requests("GET /files-pri/*")
+    assert fetched.headers["authorization"].startswith("Bearer xoxb-")
+
+
+def test_the_name_of_a_person_is_looked_up_once(served: Served) -> None:
+    chat = served.fake.open_chat(ANN)
+    served.fake.say(chat, ANN, "first")
+    served.fake.wait_for_request("* /api/users.info")
+    served.stored("first")
+
+    def is_named() -> bool:
+        served.fake.say(chat, ANN, "next")
+        return bool(rows(served.store, MESSAGES)[-1]["sender"] == ANN.lower())
+
+    eventually(is_named, "the name is known")
+    assert len(served.fake.requests("* /api/users.info")) == 1
+
+
+def test_a_stranger_gets_a_code_and_nothing_else_is_asked_of_slack(served: Served) -> None:
+    """Also by a slash command and Stop (CVE-2026-28392); their files are not fetched."""
+    fake = served.fake
+    chat = fake.open_chat(MALLORY)
+    fake.say(chat, MALLORY, "hello", files=[("a.txt", b"data")])
+    eventually(lambda: len(fake.posts(chat)) == 1, "the code")
+    assert "bullpen pairing approve" in fake.posts(chat)[0]
+    fake.command(chat, MALLORY, "/bullpen", "agents")
+    fake.say(chat, MALLORY, "!agents")
+    fake.stop_session(chat, MALLORY, "1700000000.000100")
+    fake.wait_for(lambda: not fake.unacked())
+    assert fake.requests("GET /files-pri/*") == []
+    assert fake.requests("* /api/users.info") == []
+    assert len(fake.posts(chat)) == 1
+    assert served.texts() == []
+
+
+@pytest.mark.parametrize("text", ["/bullpen status", "!status"])
+def test_a_command_is_answered_where_it_was_written(served: Served, text: str) -> None:
+    fake, chat = served.fake, served.channel()
+    root = fake.say(chat, ANN, "first")
+    served.stored("first")
+    if text.startswith("/"):
+        fake.command(chat, ANN, *text.split())
+    else:
+        fake.say(chat, ANN, text, thread=root, mention=False)
+    eventually(lambda: len(fake.parts(chat)) == 1, "the answer")
+    assert fake.parts(chat)[0].thread == (root if text.startswith("!") else "")
+    assert served.texts() == ["first"]
