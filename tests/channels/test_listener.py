@@ -242,6 +242,39 @@ async def test_a_request_with_a_wrong_signature_is_refused_without_a_detail(site
     assert len(site.stored) == 1
 
 
+MALFORMED = (
+    b"GARBAGE\r\n\r\n",
+    b"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"CONNECT a:1 HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"GET http://a/sms/in HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"POST //sms/in HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"POST /sms/../sms/in HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"POST /sms/%ff%00in?%zz HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"GET /sms/in HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n",
+    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    b"POST /sms/in HTTP/1.1\r\n\r\n",
+    b"POST /sms/in HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n",
+    b"POST /sms/in HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabc",
+    b"POST /sms/in HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n"
+    b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    b"POST /sms/in HTTP/1.1\r\nHost: x\r\nX-Signature: \0\r\n\r\n",
+    b"POST /sms/in HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 100_000 + b"\r\n\r\n",
+)
+
+
+@in_loop
+async def test_malformed_requests_are_refused_and_fill_no_log(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with site.running():
+        for data in MALFORMED:
+            status, body = split(await site.raw(data))
+            assert 400 <= status < 500, data[:60]
+            assert b"Traceback" not in body
+    assert [each for each in caplog.records if each.levelno >= logging.ERROR] == []
+    assert site.verified == []
+
+
 @in_loop
 async def test_cve_2026_32980_headers_are_checked_before_the_body_is_read(site: Site) -> None:
     """None of these sends its body, and all are answered."""
