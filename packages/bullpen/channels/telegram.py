@@ -14,6 +14,7 @@ from contextlib import suppress
 
 from bullpen.channels.failures import (
     ChannelDown,
+    NotSent,
     OutcomeUnknown,
     RateLimited,
     Refused,
@@ -69,6 +70,7 @@ class Telegram(Platform):
         super().__init__(context)
         silence_loggers()
         self._connected: BotApi | None = None
+        self._closed = False
         self._bot = Bot(0, "")
         self._receiving = False
         self._without_drafts: set[str] = set()
@@ -77,7 +79,9 @@ class Telegram(Platform):
 
     @property
     def _api(self) -> BotApi:
-        """The connections with the token of the last start."""
+        """The connections, made when they are first used and never after `close`."""
+        if self._closed:
+            raise NotSent("the connections to Telegram are closed")
         if self._connected is None:
             self._connected = BotApi(self._token(), self.context.setting("api_url"))
         return self._connected
@@ -88,7 +92,6 @@ class Telegram(Platform):
 
     async def start(self) -> Identity:
         """Check the token, delete an own webhook before polling, and set the menu."""
-        await self.close()
         if self._by_webhook:
             check_secret(self.context)
         try:
@@ -221,12 +224,12 @@ class Telegram(Platform):
 
     async def close(self) -> None:
         """Close all connections."""
+        self._closed = True
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._connected is not None:
-            connected, self._connected = self._connected, None
-            await connected.close_connections()
+            await self._connected.close_connections()
 
     def _is_own_webhook(self, info: Mapping[str, object]) -> bool:
         return bool(info.get("url")) and info["url"] == own_url(self.context)

@@ -9,7 +9,7 @@ import urllib.request
 import pytest
 
 from bullpen.channels import telegram
-from bullpen.channels.failures import ChannelDown
+from bullpen.channels.failures import ChannelDown, NotSent
 from bullpen.channels.fetching import BadAnswer
 from bullpen.channels.inbound import Attachment
 from bullpen.channels.platform import Finding, Identity
@@ -17,7 +17,7 @@ from bullpen.channels.telegram import Telegram
 from bullpen.channels.telegram_api import BotApi
 from tests.channels.fakes.faults import Fault
 from tests.channels.fakes.telegram import BOT_ID, TOKEN, FakeTelegram
-from tests.channels.telegram.double import CHAT, PERSON, context, receiving, started
+from tests.channels.telegram.double import CHAT, PERSON, context, note, part, receiving, started
 
 
 def start(fake: FakeTelegram, **settings: str) -> Identity:
@@ -114,15 +114,15 @@ def test_an_own_webhook_is_deleted_before_polling_and_keeps_what_waits(fake: Fak
     assert fake.webhook == ""
 
 
-def test_start_again_closes_the_connections_of_before(fake: FakeTelegram) -> None:
+def test_nothing_connects_after_the_end(fake: FakeTelegram) -> None:
     async def work() -> None:
         async with started(fake) as platform:
-            before = platform._api
             await platform.start()
-            assert platform._api is not before
-            assert before.request._client.is_closed  # type: ignore[attr-defined]
+        with pytest.raises(NotSent, match="closed"):
+            await platform.send(part(), note)
 
     asyncio.run(work())
+    assert not fake.posts(CHAT)
 
 
 @pytest.fixture
