@@ -40,8 +40,10 @@ MAX_FILES = 10
 MAX_NAME_CHARS = 80
 MAX_AT_ONCE = 6
 FETCH_SECONDS = 90.0
+"""The time for one file, other attempts included."""
+MESSAGE_SECONDS = 270.0
 """The time for all files of one message, waiting for those of others included."""
-WAIT_MS = 120 * SECOND
+WAIT_MS = 300 * SECOND
 """The delay of a message with files, which ends earlier when they are there."""
 RETRY_PAUSES = (1.0, 3.0, 10.0)
 STORE_RETRY_SECONDS = 1.0
@@ -215,7 +217,7 @@ class Attachments:
     async def _fetch_and_attach(
         self, conversation_id: str, attachments: Sequence[Attachment], sender: Sender
     ) -> None:
-        end = time.monotonic() + self._seconds
+        end = time.monotonic() + MESSAGE_SECONDS
         results = await asyncio.gather(*(self._take(each, end) for each in attachments[:MAX_FILES]))
         files = [str(each) for each in results if isinstance(each, Path)]
         refusals = [each for each in results if isinstance(each, Refusal)]
@@ -236,7 +238,8 @@ class Attachments:
         name = _shown(attachment.name)
         try:
             async with asyncio.timeout(end - time.monotonic()), self._free:
-                fetched = await self._fetch(attachment)
+                async with asyncio.timeout(self._seconds):
+                    fetched = await self._fetch(attachment)
             given = _with_suffix(attachment.name or "file", fetched.type)
             saved = await asyncio.to_thread(fetched.keep, self._ids, given)
             return saved.path
