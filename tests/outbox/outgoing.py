@@ -103,7 +103,7 @@ def put_into(store: Store, state: ResponseState) -> int:
         case ResponseState.UNKNOWN:
             _, token = lease_one(store)
             do(store, begin_part, token)
-            do(store, mark_unknown, token, "no answer to the send")
+            do(store, mark_unknown, token, "no answer to the send", look_up=False)
     assert row_of(store, response)["status"] == state.value
     return response
 

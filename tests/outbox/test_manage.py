@@ -106,7 +106,7 @@ def test_a_resend_after_an_unknown_outcome_is_labelled_as_a_possible_duplicate(
     delivery, token = lease_one(store)
     assert delivery.possible_duplicate
     do(store, ack, token)
-    assert ends(store) == ["response_unconfirmed", "response_retried", "response_delivered"]
+    assert ends(store) == ["response_unknown", "response_retried", "response_delivered"]
 
 
 def test_a_resend_after_death_is_not_labelled(store: Store) -> None:

@@ -6,8 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
+from bullpen.cli.response import explain_response
 from bullpen.core.clock import HOUR, MINUTE, SECOND
 from bullpen.core.errors import BadNumber, StaleToken
+from bullpen.core.inspect.queue import queue_overview
+from bullpen.core.inspect.responses import get_response
 from bullpen.core.maintenance.recovery import end_stale_deliveries
 from bullpen.core.outbox.delivery import (
     Delivery,
@@ -165,6 +168,21 @@ def test_what_the_platform_cannot_tell_is_told_to_people_and_resent_with_a_label
     do(store, retry_response, response)
     delivery, _ = lease_one(store)
     assert delivery.possible_duplicate
+
+
+def test_a_response_that_is_looked_up_needs_nobody_yet(store: Store, clock: FakeClock) -> None:
+    response = unknown(store)
+
+    def shown() -> tuple[int, str]:
+        with store.read() as tx:
+            record = get_response(tx, str(response))
+            return queue_overview(tx).unknown, explain_response(record, None, tx.now)
+
+    count, text = shown()
+    assert (count, "the slack client checks whether it arrived" in text) == (0, True)
+    clock.advance(11 * MINUTE)
+    overdue(store)
+    assert shown() == (1, "Sent, but the channel did not confirm the delivery: read timed out")
 
 
 def test_look_ups_are_repeated_and_people_are_told_once_after_ten_minutes(

@@ -258,6 +258,8 @@ def explain_response(record: ResponseRecord, hold: Hold | None, now: int) -> str
             )
         case ResponseState.DEAD:
             return f"Not delivered: {reason}"
+        case ResponseState.UNKNOWN if record.tell_at is not None:
+            return f"Sent; the {record.channel} client checks whether it arrived: {reason}"
         case ResponseState.UNKNOWN:
             return f"Sent, but the channel did not confirm the delivery: {reason}"
         case never:

@@ -107,6 +107,7 @@ class TracedResponse(Document):
     available_at: int
     expires_at: int | None
     last_error: str | None
+    tell_at: int | None
     created_at: int
     acked_at: int | None
 

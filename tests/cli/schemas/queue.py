@@ -157,6 +157,7 @@ class Response(Document):
     available_at: int
     expires_at: int | None
     last_error: str | None
+    tell_at: int | None
     created_at: int
     acked_at: int | None
 

@@ -121,7 +121,11 @@ COUNT_OUTGOING: Statement[tuple[int]] = Statement(
 COUNT_UNDELIVERED: Statement[tuple[str, int]] = Statement(
     lambda: (
         select(R.status, func.count())
-        .where(R.status.in_([const(each.value) for each in UNDELIVERED_STATES]))
+        .where(
+            R.status.in_([const(each.value) for each in UNDELIVERED_STATES]),
+            # Not those whose outcome the channel client still looks up.
+            R.tell_at.is_(None),
+        )
         .group_by(R.status)
     )
 )

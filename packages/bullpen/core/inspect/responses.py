@@ -35,11 +35,13 @@ R = RESPONSES.c
 
 @dataclass(frozen=True, slots=True)
 class ResponseRecord(Response):
-    """A response with all of its columns."""
+    """A response with its state."""
 
     status: str
     available_at: int
     last_error: str | None
+    tell_at: int | None
+    """Until when the channel client looks up whether it arrived, if its outcome is unknown."""
     created_at: int
     acked_at: int | None
 
