@@ -61,6 +61,8 @@ class Message:
     error: int | None = None
     media: list[str] = field(default_factory=list)
     """The SIDs of its media."""
+    urls: list[str] = field(default_factory=list)
+    """What the bot sends, before it is fetched."""
     callback: str = ""
     variables: str = ""
     validity: str = ""
@@ -217,7 +219,7 @@ class FakeTwilio(FakePlatform):
     def parts(self, person: str) -> list[Post]:
         """What a person sees of the bot."""
         return [
-            Post(each.sid, each.body, ", ".join(self.media[sid][0] for sid in each.media))
+            Post(each.sid, each.body, ", ".join(url.rsplit("/", 1)[-1] for url in each.urls))
             for each in self.sent(person)
             if each.status not in ("failed", "undelivered")
         ]
@@ -275,11 +277,12 @@ class FakeTwilio(FakePlatform):
             variables=form.get("ContentVariables", ""),
             validity=form.get("ValidityPeriod", ""),
             service=form.get("MessagingServiceSid", ""),
+            urls=urls,
         )
         if message.variables:
             message.body = json.loads(message.variables)["1"]
         self._keep(message)
-        self._loop.create_task(self._deliver(message, urls))
+        self._loop.create_task(self._deliver(message))
         return web.json_response(self._resource(message), status=201)
 
     def _refusal(self, form: MultiDict[str], urls: list[str]) -> int | None:
@@ -308,10 +311,10 @@ class FakeTwilio(FakePlatform):
             (c for c, broken in rules.items() if broken), None
         )
 
-    async def _deliver(self, message: Message, urls: list[str]) -> None:
+    async def _deliver(self, message: Message) -> None:
         """Fetch the media, deliver, and report each status."""
         try:
-            for url in urls:
+            for url in message.urls:
                 name, kind, data = await self._fetch(url)
                 sid = f"ME{uuid4().hex}"
                 self._keep_media(sid, (name, kind, data))
