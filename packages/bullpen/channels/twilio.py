@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, quote, unquote
 from multidict import MultiDict
 from twilio.request_validator import RequestValidator
 
-from bullpen.channels.failures import ChannelDown, NotSent, Refused, WindowClosed
+from bullpen.channels.failures import ChannelDown, NotSent, RateLimited, Refused, WindowClosed
 from bullpen.channels.inbound import Attachment, Inbound, Payload
 from bullpen.channels.listener import (
     FORM,
@@ -130,9 +130,7 @@ class _Twilio(Platform):
             )
         try:
             await self._api.probe(self._own)
-        except ChannelDown:
-            raise
-        except Exception as error:
+        except RateLimited as error:
             raise ConnectionError(str(error)) from None
         return Identity(id=number, details=self._api.account_sid)
 
@@ -286,11 +284,11 @@ class _Twilio(Platform):
         return self._api.download(message, media)
 
     async def check(self) -> list[Finding]:
-        return await self._api.call(lambda: check_setup(self._setup()))
+        return await self._api.read(lambda: check_setup(self._setup()))
 
     async def probe(self, chat: str) -> list[Finding]:
         to = f"{self.prefix}{chat}"
-        return await self._api.call(lambda: probe_account(self._setup(), to))
+        return await self._api.read(lambda: probe_account(self._setup(), to))
 
     async def close(self) -> None:
         self._api.close()

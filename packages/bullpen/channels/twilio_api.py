@@ -18,7 +18,7 @@ from twilio.http.http_client import TwilioHttpClient
 from twilio.rest import Client
 from twilio.rest.api.v2010.account.message import MessageInstance
 
-from bullpen.channels.failures import RateLimited
+from bullpen.channels.failures import NotSent, OutcomeUnknown, RateLimited
 from bullpen.channels.platform import ChannelContext, Download
 from bullpen.channels.twilio_errors import failure
 from bullpen.core.clock import SECOND
@@ -69,6 +69,15 @@ class TwilioApi:
         except Exception as error:
             raise failure(error, self._context.account) from None
 
+    async def read(self, call: Callable[[], Result]) -> Result:
+        """Call the SDK for something other than a message; without an answer, an OSError."""
+        try:
+            return await self.call(call)
+        except RateLimited:
+            raise
+        except (NotSent, OutcomeUnknown) as error:
+            raise ConnectionError(str(error)) from None
+
     async def create(self, **fields: object) -> str:
         """Create a message; returns its SID."""
 
@@ -82,12 +91,12 @@ class TwilioApi:
 
     async def probe(self, number: str) -> None:
         """Read one message to a number, which needs what everything else needs."""
-        await self.call(lambda: self.client.messages.page(to=number, page_size=1))
+        await self.read(lambda: self.client.messages.page(to=number, page_size=1))
 
     async def received(self, number: str, since: int) -> list[MessageInstance]:
         """The messages to a number since a time of this machine, oldest first."""
         after = self._date(since)
-        listed = await self.call(
+        listed = await self.read(
             lambda: self.client.messages.list(to=number, date_sent_after=after, page_size=PAGE_SIZE)
         )
         inbound = [each for each in reversed(listed) if each.direction == "inbound"]
@@ -97,11 +106,10 @@ class TwilioApi:
         """The messages from a number to a person since a time of this machine, newest first."""
         after = self._date(since)
         pair = {"to": to, "from_": number}
-        dated, newest = await asyncio.gather(
-            self.call(lambda: self.client.messages.list(**pair, date_sent_after=after)),
-            # A queued message has no date of sending yet.
-            self.call(lambda: self.client.messages.list(**pair, limit=NEWEST)),
-        )
+        messages = self.client.messages
+        dated = await self.read(lambda: messages.list(**pair, date_sent_after=after))
+        # A queued message has no date of sending yet.
+        newest = await self.read(lambda: messages.list(**pair, limit=NEWEST))
         found = {str(each.sid): each for each in (*dated, *newest)}
         since -= self.ahead_ms
         new = [each for each in found.values() if created_at(each) >= since]
@@ -117,7 +125,7 @@ class TwilioApi:
             "NumMedia": str(message.num_media or 0),
         }
         if form["NumMedia"] != "0":
-            for index, each in enumerate(await self.call(lambda: message.media.list())):
+            for index, each in enumerate(await self.read(lambda: message.media.list())):
                 form[f"MediaUrl{index}"] = f"{self._url}{str(each.uri).removesuffix('.json')}"
                 form[f"MediaContentType{index}"] = str(each.content_type)
         return form
@@ -125,7 +133,7 @@ class TwilioApi:
     async def show_typing(self, sid: str) -> None:
         """Show that the bot writes, below a message of a person."""
         indicators = self.client.messaging.v2.typing_indicator
-        await self.call(lambda: indicators.create(channel="whatsapp", message_id=sid))
+        await self.read(lambda: indicators.create(channel="whatsapp", message_id=sid))
 
     def download(self, message: str, media: str) -> Download:
         """How a file is fetched. The URL is made here: no other host gets the credentials."""

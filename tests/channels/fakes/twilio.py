@@ -9,7 +9,7 @@ import asyncio
 import base64
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, dataclass, field
 from email.utils import formatdate
@@ -116,6 +116,7 @@ class FakeTwilio(FakePlatform):
         """Error codes of the status callback, by number."""
         self.acked: set[str] = set()
         self._turns: dict[str, asyncio.Lock] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
         self.answers: list[tuple[str, int, str]] = []
         """What the listener answered: path, status, body."""
         self.sms_url = ""
@@ -236,6 +237,15 @@ class FakeTwilio(FakePlatform):
         """The SIDs of messages of people whose webhook was not answered with success."""
         return [sid for sid in self.texts_in() if sid not in self.acked]
 
+    def settled(self) -> bool:
+        """Whether nothing is being delivered or pushed."""
+        return not self._tasks
+
+    def _spawn(self, work: Coroutine[object, object, None]) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
     # The API.
 
     def _denied(self, request: web.Request) -> web.Response | None:
@@ -282,7 +292,7 @@ class FakeTwilio(FakePlatform):
         if message.variables:
             message.body = json.loads(message.variables)["1"]
         self._keep(message)
-        self._loop.create_task(self._deliver(message))
+        self._spawn(self._deliver(message))
         return web.json_response(self._resource(message), status=201)
 
     def _refusal(self, form: MultiDict[str], urls: list[str]) -> int | None:
@@ -490,7 +500,7 @@ class FakeTwilio(FakePlatform):
             self.opted_out.discard(person)
         if self.webhooks if push is None else push:
             for _ in range(self.copies("message")):
-                self._loop.create_task(self._try_webhook(message, fields))
+                self._spawn(self._try_webhook(message, fields))
         self.changed()
         return message.sid
 

@@ -126,6 +126,7 @@ async def receiving(
             task.result()
         try:
             yield platform, intake
+            await asyncio.to_thread(fake.wait_for, fake.settled)
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.channels.failures import OutcomeUnknown, SendFailed
+from bullpen.channels.failures import OutcomeUnknown, RateLimited
 from bullpen.channels.inbound import Written
 from bullpen.channels.platform import Recovered, Sending, Verdict
 from bullpen.core.clock import HOUR, MINUTE, SECOND, SystemClock
@@ -152,8 +152,13 @@ def test_a_look_up_that_fails_decides_nothing(sms: FakeTwilio, tmp_path: Path) -
     async def main() -> None:
         async with started(sms, tmp_path) as platform:
             sms.listing = False
-            with pytest.raises(SendFailed):
+            with pytest.raises(OSError, match="Twilio"):
                 await platform.recover(a_part(began_at=0))
+            with pytest.raises(OSError, match="Twilio"):
+                await platform.missed(a_place(), 100)
+            sms.fail(Fault.LIMIT, "GET *", seconds=7)
+            with pytest.raises(RateLimited):
+                await platform.missed(a_place(), 100)
 
     asyncio.run(main())
 
