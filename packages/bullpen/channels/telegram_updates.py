@@ -88,7 +88,7 @@ def _read_message(message: Object, bot: Bot) -> Inbound | None:
         return None
     text, mentioned = _read_text(message, bot)
     files = tuple(_files(message))
-    if not text and not files:
+    if not text and not files and not mentioned:
         return None
     if chat.direct and text.split(" ", 1)[0] == "/start":
         text = "/help"

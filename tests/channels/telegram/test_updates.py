@@ -82,6 +82,11 @@ def test_the_mention_is_not_part_of_the_text(text: str, piece: str, kind: str, r
     assert (found.text, found.addressed) == (result, True)
 
 
+def test_a_mention_alone_is_a_message_without_a_text() -> None:
+    found = written(GROUP, **mention("@bullpen_bot", "@bullpen_bot"))
+    assert (found.text, found.addressed) == ("", True)
+
+
 def test_a_person_without_a_username_is_mentioned_by_id_and_nobody_by_name() -> None:
     other = {**ME, "id": 5}
     assert written(GROUP, **mention("Bullpen hi", "Bullpen", "text_mention", user=ME)).addressed
