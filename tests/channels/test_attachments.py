@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import pytest
 
-from bullpen.channels.attachments import INTERRUPTED, MAX_FILES, WAIT_MS, Attachments, Sender
+from bullpen.channels.attachments import MAX_FILES, NOT_IN_TIME, WAIT_MS, Attachments, Sender
 from bullpen.channels.fetching import BadAnswer, FetchingClient
 from bullpen.channels.inbound import Attachment
 from bullpen.channels.platform import Download
@@ -25,10 +25,11 @@ from bullpen.core.errors import StoreBusy
 from bullpen.core.file_records import is_used_in
 from bullpen.core.intake import submit
 from bullpen.core.message import ErrorKind, NewMessage, ReplyTo
-from bullpen.core.models import AGENT_MESSAGES, MESSAGES
+from bullpen.core.models import AGENT_MESSAGES, CHAT_MESSAGES, MESSAGES
 from bullpen.core.queue.attach import attach, release
 from bullpen.core.queue.lanes import LanePolicy, Ordering
 from bullpen.core.queue.manage import cancel, resume
+from bullpen.core.roster.teams import Team, add_team
 from bullpen.core.store.base import Store
 from bullpen.core.store.transaction import Transaction
 from tests.channels.fakes.faults import Fault
@@ -375,6 +376,20 @@ def test_every_recipient_of_a_message_gets_its_files(account: Account) -> None:
     assert not any("attachment" in each["message"] for each in found)
 
 
+def test_a_post_in_a_room_gets_the_files_for_every_member(account: Account) -> None:
+    url = account.host.put("/x", PNG)
+    with account.store.write() as tx:
+        add_team(tx, Team(id="dev", leader="coder", members=("coder", "reviewer")))
+
+    async def work(talk: Talk) -> None:
+        await talk.say("[#dev: look]", Attachment(name="x.png", source=url))
+
+    account.run(work)
+    found = rows(account.store, MESSAGES)
+    assert [(each["message"], len(files_of(each))) for each in found] == [("look", 1)] * 2
+    assert [each["message"] for each in rows(account.store, CHAT_MESSAGES)] == ["look"]
+
+
 def test_the_name_of_a_file_is_no_tag(account: Account) -> None:
     async def work(talk: Talk) -> None:
         await talk.say(
@@ -474,7 +489,7 @@ def test_kill_9_while_a_file_is_fetched_loses_the_file_and_not_the_message(
     assert isinstance(clock, FakeClock)
     clock.set_by(row["available_at"] - clock.now())
     assert texts_of(take(killed.store)) == [
-        f"hello\n\n[attachment x.png was not taken in: {INTERRUPTED}]"
+        f"hello\n\n[attachment x.png was not taken in: {NOT_IN_TIME}]"
     ]
 
 
@@ -537,4 +552,4 @@ def test_a_stop_leaves_the_rest_to_the_delay(
     clock = account.store.clock
     assert isinstance(clock, FakeClock)
     clock.advance(WAIT_MS)
-    assert INTERRUPTED in texts_of(take(account.store))[0]
+    assert NOT_IN_TIME in texts_of(take(account.store))[0]

@@ -48,7 +48,7 @@ WAIT_MS = 300 * SECOND
 RETRY_PAUSES = (1.0, 3.0, 10.0)
 STORE_RETRY_SECONDS = 1.0
 STOP_SECONDS = 3.0
-INTERRUPTED = "Bullpen was stopped while it was being fetched"
+NOT_IN_TIME = "it was not fetched in time"
 
 _BRACKETS = str.maketrans("[]", "()")
 
@@ -294,7 +294,7 @@ class Attachments:
 
 def _missing(attachments: Sequence[Attachment]) -> str:
     """The note about missing files."""
-    missing = [Refusal(_shown(each.name), INTERRUPTED) for each in attachments[:MAX_FILES]]
+    missing = [Refusal(_shown(each.name), NOT_IN_TIME) for each in attachments[:MAX_FILES]]
     return "\n".join(f"[attachment {each}]" for each in (*missing, *_surplus(attachments)))
 
 

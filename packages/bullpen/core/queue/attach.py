@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, and_, bindparam, false, select, true, update
 
 from bullpen.core.file_records import record_uses
-from bullpen.core.message import INTERNAL_CHANNELS, Priority, ReplyTo, reply_place
-from bullpen.core.models import AGENT_MESSAGES, MESSAGES
+from bullpen.core.message import INTERNAL_CHANNELS, ROOM, Priority, ReplyTo, reply_place
+from bullpen.core.models import AGENT_MESSAGES, CHAT_MESSAGES, MESSAGES
 from bullpen.core.models.archive import in_conversation
 from bullpen.core.models.base import const, encode_list
 from bullpen.core.queue.lanes import lock_lanes, refresh_lane, sort_key
@@ -23,7 +23,7 @@ from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
 
-M, H = MESSAGES.c, AGENT_MESSAGES.c
+M, H, P = MESSAGES.c, AGENT_MESSAGES.c, CHAT_MESSAGES.c
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,7 @@ class _Waiting:
     sender_id: str | None
     message: str
     agent: str
+    team_id: str | None
     conversation_id: str
     reply_to: str | None
     priority: int
@@ -97,6 +98,22 @@ SET_HISTORY: Statement[None] = Statement(
     )
 )
 
+SET_POST: Statement[None] = Statement(
+    lambda: (
+        update(CHAT_MESSAGES)
+        .where(
+            # Read backwards by the index on the team: the post is one of the newest.
+            P.id
+            == select(P.id)
+            .where(P.team_id == bindparam("team"), P.message == bindparam("old"))
+            .order_by(P.id.desc())
+            .limit(const(1))
+            .scalar_subquery()
+        )
+        .values(message=bindparam("text"))
+    )
+)
+
 END_DELAY: Statement[None] = Statement(
     lambda: (
         update(MESSAGES)
@@ -120,6 +137,9 @@ def attach(
     Returns whether a message still waited. The text of an edit in the meantime is kept.
     """
     waiting = _lock_waiting(tx, [conversation_id])
+    for old, team in {(each.message, each.team_id) for each in waiting if each.channel == ROOM}:
+        text = _replace_note(old, missing, note, has_files=bool(files))
+        tx.write(SET_POST, {"team": team, "old": old, "text": text})
     for each in waiting:
         text = _replace_note(each.message, missing, note, has_files=bool(files))
         check_text(text, tx.settings.message_bytes)
