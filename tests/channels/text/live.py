@@ -12,7 +12,6 @@ from bullpen.channels.text.discord import render_discord
 from bullpen.channels.text.slack import render_slack
 from bullpen.channels.text.telegram import render_telegram
 from bullpen.channels.text.tree import Document
-from tests.channels.text.platforms import utf16
 
 SAFE = re.compile(r"(https?://[^\s@/]+(/\S*)?|https?://[^\s@/]+[?#]\S*|mailto:\S+)")
 
@@ -48,17 +47,19 @@ def elements(value: object) -> Iterator[dict[str, object]]:
 def live_on_telegram(document: Document) -> list[str]:
     """What Telegram's own search finds outside of code, and entities that people did not mean."""
     rendered = render_telegram(document)
-    text = rendered.text
     found = []
+    units = bytearray(rendered.text.encode("utf-16-le"))
     for each in rendered.entities:
         url = str(each.get("url", "https://x"))
         if each["type"] in ("mention", "text_mention", "bot_command") or not SAFE.fullmatch(url):
             found.append(str(each))
         if each["type"] in ("code", "pre"):
-            code = utf16(text, each["offset"], each["length"])
-            text = text.replace(code, "\0" * len(code), 1) if code in text else text
-    found += re.findall(r"(?<!\w)@\w{2,32}\b", text, re.ASCII)
-    found += re.findall(r"(?<![\w/<>])/\w{1,64}(?:@\w{3,32})?(?![\w/<>])", text)
+            begin, length = int(str(each["offset"])), int(str(each["length"]))
+            units[2 * begin : 2 * (begin + length)] = b" \0" * length
+    text = units.decode("utf-16-le")
+    found += re.findall(r"(?<!\w)@[A-Za-z0-9_]{2,32}(?!\w)", text)
+    name = "[A-Za-z0-9_]"
+    found += re.findall(rf"(?<![\w/<>])/{name}{{1,64}}(?:@{name}{{3,32}})?(?![\w/<>])", text)
     return [*found, *re.findall(r"(?:tg|ton|tonsite)://", text)]
 
 
