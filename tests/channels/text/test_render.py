@@ -59,6 +59,27 @@ def test_telegram_entities_are_inside_the_text_and_cut_no_character(
         utf16(sent.text, each["offset"], each["length"])  # fails in the middle of a pair
 
 
+def test_telegram_entities_are_at_their_words_behind_emoji_and_broken_mentions() -> None:
+    sent = render_telegram(Document.parse("😀 @alice /stop **bold** 👍🏽 `code` @bob _it_"))
+    shown = [
+        (each["type"], utf16(sent.text, each["offset"], each["length"])) for each in sent.entities
+    ]
+    assert shown == [("bold", "bold"), ("code", "code"), ("italic", "it")]
+
+
+def test_code_cannot_end_its_fence() -> None:
+    document = Document.parse("~~~~\n```\n@everyone\n`````\n~~~~")
+    for text in (render_discord(document), render_whatsapp(document)):
+        assert text.startswith("```")
+        assert text.endswith("```")
+        assert "```" not in text[3:-3]
+
+
+def test_an_address_cannot_carry_a_mention() -> None:
+    text = render_discord(Document.parse("https://x.com/@everyone [x](https://x.com/@here)"))
+    assert text == "<https://x.com/%40everyone> [x](<https://x.com/%40here>)"
+
+
 @given(markdown, st.integers(0, 200), st.integers(1, 200))
 @settings(max_examples=150, deadline=None)
 def test_slack_gets_no_empty_text_and_rows_of_one_length(

@@ -167,6 +167,30 @@ def test_a_list_that_is_cut_keeps_its_numbers_and_repeats_no_marker() -> None:
     assert item == Item(8)
 
 
+def test_an_item_that_is_cut_repeats_neither_its_marker_nor_its_margin() -> None:
+    document = Document.parse(f"7. {'word ' * 200}\n8. end")
+    rendered = [render_sms(each) for each in parts(document, in_characters(400))]
+    assert len(rendered) > 2
+    assert rendered[0].startswith("7. word")
+    assert all(each.startswith("   word") for each in rendered[1:-1])
+
+
+def test_a_part_of_an_address_is_not_a_link() -> None:
+    document = Document.parse(f"https://example.com/{'a' * 900}")
+    for piece in parts(document, in_characters(400)):
+        (block,) = piece.blocks
+        assert isinstance(block, Paragraph)
+        assert not any(each.link for each in block.inline.spans)
+
+
+def test_no_part_is_blank_because_the_text_after_the_blank_lines_is_long() -> None:
+    """Platforms refuse an empty message."""
+    blank_lines = "\n" * 900
+    document = Document.parse(f"```\n{blank_lines}{'x' * 5_000}{blank_lines}{'y' * 5_000}\n```")
+    for platform in PLATFORMS:
+        assert all(each.text.strip() for each in parts(document, platform.fits))
+
+
 def test_a_table_that_is_cut_repeats_its_header() -> None:
     rows = "".join(f"| name {n} | {n} |\n" for n in range(60))
     pieces = parts(Document.parse(f"| Name | Size |\n|---|---|\n{rows}"), in_characters(600))
