@@ -185,8 +185,8 @@ def test_a_part_of_an_address_is_not_a_link() -> None:
 
 def test_no_part_is_blank_because_the_text_after_the_blank_lines_is_long() -> None:
     """Platforms refuse an empty message."""
-    blank_lines = "\n" * 900
-    document = Document.parse(f"```\n{blank_lines}{'x' * 5_000}{blank_lines}{'y' * 5_000}\n```")
+    blank_lines = "\n" * 12_000
+    document = Document.parse(f"```\n{blank_lines}{'x' * 13_000}{blank_lines}{'y' * 13_000}\n```")
     for platform in PLATFORMS:
         assert all(each.text.strip() for each in parts(document, platform.fits))
 
