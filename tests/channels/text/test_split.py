@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable
 from itertools import pairwise
 
@@ -201,9 +200,13 @@ def test_a_table_that_is_cut_repeats_its_header() -> None:
     assert len(rows_of) == 61
 
 
-def test_each_piece_begins_with_a_whole_character() -> None:
-    document = Document.parse(CASES["clusters at the limit"])
-    for piece in parts(document, in_characters(333)):
-        first = piece.text[0]
-        assert not unicodedata.combining(first)
-        assert first not in "\u200d\ufe0f"
+@pytest.mark.parametrize("platform", PLATFORMS, ids=lambda each: each.name)
+@pytest.mark.parametrize("cluster", [FAMILY, "e\u0301\u0323", "❤️", "🇩🇪"])
+def test_parts_of_the_platforms_begin_with_a_whole_character(
+    platform: Platform, cluster: str
+) -> None:
+    document = Document.parse(cluster * (30_000 // len(cluster)))
+    ends = list(split(document, platform.fits))
+    assert [each % len(cluster) for each in ends] == [0] * len(ends)
+    shortest = min(b - a for a, b in pairwise([0, *ends[:-1]]))
+    assert not platform.fits(document.slice(0, shortest + len(cluster))), "the space is used"

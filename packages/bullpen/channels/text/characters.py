@@ -29,7 +29,13 @@ def clean(text: str) -> str:
 
 def is_blank(text: str) -> bool:
     """Whether nobody sees anything of the text; platforms refuse such a message as empty."""
-    return _SEEN.search(text) is None
+    return blank_length(text) == len(text)
+
+
+def blank_length(text: str) -> int:
+    """The number of characters before the first that can be seen."""
+    seen = _SEEN.search(text)
+    return seen.start() if seen else len(text)
 
 
 def utf16_length(text: str) -> int:

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from enum import IntEnum
 
-from bullpen.channels.text.characters import clusters, is_blank
+from bullpen.channels.text.characters import blank_length, clusters
 from bullpen.channels.text.tree import Block, Document, Paragraph, Row, in_list
 
 Fits = Callable[[Document], bool]
@@ -62,13 +62,18 @@ def _first_window(document: Document, start: int) -> int:
 
 
 def _cut(piece: Document, low: int, fits: Fits) -> int:
-    """The best place to cut a piece that does not fit; its first `low` characters do."""
-    places = _places(piece)
-    offsets = sorted(places)
-    full = _last_fitting(piece, offsets[bisect_right(offsets, low) :], fits) or low
+    """The best place to cut a piece that does not fit; its first `low` characters do.
+
+    It is behind the first character that can be seen: platforms refuse an empty message.
+    """
     text = piece.text
-    if not full or is_blank(text[:full]) or _fits_double(piece, full, fits):
-        ends = [each for each in clusters(text) if each > full]
+    blank = blank_length(text)
+    places = {offset: cut for offset, cut in _places(piece).items() if offset > blank}
+    offsets = sorted(places)
+    known = bisect_right(offsets, low)
+    full = _last_fitting(piece, offsets[known:], fits) or (offsets[known - 1] if known else 0)
+    if 2 * full <= low or _fits_double(piece, full, fits):
+        ends = [each for each in clusters(text) if each > max(full, blank)]
         full = _last_fitting(piece, ends, fits) or full or ends[0]
         places.setdefault(full, Cut.SPACE)
         offsets = sorted(places)
@@ -82,7 +87,7 @@ def _cut(piece: Document, low: int, fits: Fits) -> int:
 
 def _fits_double(piece: Document, full: int, fits: Fits) -> bool:
     """Whether a cut at `full` loses more than half of the space."""
-    return 2 * full < piece.length and fits(piece.slice(0, 2 * full))
+    return not full or (2 * full < piece.length and fits(piece.slice(0, 2 * full)))
 
 
 def _last_fitting(piece: Document, offsets: Sequence[int], fits: Fits) -> int:
