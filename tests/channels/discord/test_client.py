@@ -150,7 +150,10 @@ def test_a_file_of_a_member_is_stored_and_one_of_a_stranger_is_never_fetched(
     files = [("notes.txt", b"what to do")]
     fake.say(fake.direct_chat(served.stranger), served.stranger, "read", files=files)
     fake.say(fake.direct_chat(served.member), served.member, "read", files=files)
-    eventually(lambda: "notes" in "".join(e["message"] for e in served.messages()), "the file")
+    stored = served.store.settings.files
+    eventually(lambda: any("notes" in each.name for each in stored.glob("*")), "the file")
+    (kept,) = (each for each in stored.glob("*notes*"))
+    assert kept.read_bytes() == b"what to do"
     [fetched] = fake.requests("GET /attachments/*")
     assert "authorization" not in fetched.headers
 
