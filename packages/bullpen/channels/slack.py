@@ -308,7 +308,10 @@ class Slack(Platform):
         return await check_slack(self.web, self.context)
 
     async def probe(self, chat: str) -> list[Finding]:
-        """Post, read and delete messages in the owner's chat."""
+        """Post, read and delete messages in the owner's chat, which may be named by the person."""
+        if chat.startswith(("U", "W")):
+            with _as_connection_error():
+                chat = await self._open_chat(chat)
         return await probe_slack(self.web, self.context, chat)
 
     async def close(self) -> None:

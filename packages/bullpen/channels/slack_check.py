@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from slack_sdk.web.async_client import AsyncWebClient
 from slack_sdk.web.async_slack_response import AsyncSlackResponse
 
-from bullpen.channels.failures import ChannelDown, SendFailed
+from bullpen.channels.failures import ChannelDown, Refused, SendFailed
 from bullpen.channels.platform import ChannelContext, Finding, Identity
 from bullpen.channels.slack_api import (
     REPLACE_HINT,
@@ -83,9 +83,7 @@ async def check_slack(web: AsyncWebClient, context: ChannelContext) -> list[Find
         return [Finding(ok=False, code=error.code, text=error.reason, hint=error.hint)]
     except SendFailed as error:
         return [_unreachable(error)]
-    who = signed_in.identity
-    found = [Finding(ok=True, code="bot_token", text=f"bot @{who.name} in {who.details}")]
-    found += _check_scopes(signed_in.scopes)
+    found = _check_scopes(signed_in.scopes)
     if context.setting("transport") == "socket":
         found += await _check_socket(web, context.setting("app_token"))
     return found
@@ -113,7 +111,11 @@ def _check_scopes(granted: frozenset[str]) -> list[Finding]:
             )
         ]
     missing = sorted(set(OPTIONAL_SCOPES) - granted)
-    text = f"all required scopes; without the optional {', '.join(missing)}" if missing else "all"
+    text = (
+        f"all required scopes, without the optional {', '.join(missing)}"
+        if missing
+        else "all scopes"
+    )
     return [Finding(ok=True, code="scopes", text=text)]
 
 
@@ -170,7 +172,9 @@ async def probe_slack(web: AsyncWebClient, context: ChannelContext, chat: str) -
                 ),
             ),
         ]
-    except (SendFailed, ChannelDown) as error:
+    except (Refused, ChannelDown) as error:
+        return [Finding(ok=False, code=error.code, text=f"Slack refuses the test: {error}")]
+    except SendFailed as error:
         return [_unreachable(error)]
     finally:
         for at in posted:

@@ -34,6 +34,8 @@ FIRST_WAIT_SECONDS = 1.0
 LONGEST_WAIT_SECONDS = 30.0
 STEADY_MS = 30 * SECOND
 """A connection that lasted so long was no failure, and the next one is opened at once."""
+SECOND_SECONDS = 0.5
+"""How long the report of the first connection waits for the second one."""
 ORDER_SECONDS = 0.005
 MAX_FRAME_BYTES = 16 << 20
 
@@ -208,6 +210,8 @@ class SlackSocket:
         self._retired: set[asyncio.Task[None]] = set()
         self._arrived: list[tuple[str, Connection, Object]] = []
         self._flushing: asyncio.TimerHandle | None = None
+        self._announcing: asyncio.TimerHandle | None = None
+        self._announced = False
         self.others = 0
         """Connections of other processes with the same token, as Slack last said."""
 
@@ -222,6 +226,7 @@ class SlackSocket:
                 for task in tasks:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
+            self._cancel_announcement()
             if self._flushing is not None:
                 self._flushing.cancel()
             # A task that was cancelled before its first step has closed nothing.
@@ -268,16 +273,32 @@ class SlackSocket:
                 others,
             )
         self.others = max(0, others)
-        if len(self._open) == 1:
-            intake.connected(1)
-        else:
-            intake.heard()
+        intake.heard()
+        if len(self._open) >= CONNECTIONS:
+            self._announce(intake)
+        elif self._announcing is None:
+            loop = asyncio.get_running_loop()
+            self._announcing = loop.call_later(SECOND_SECONDS, self._announce, intake)
+
+    def _announce(self, intake: Intake) -> None:
+        """Report the connections, once after there was none."""
+        if not self._announced and self._open:
+            self._announced = True
+            intake.connected(len(self._open))
 
     def _ended(self, connection: Connection, intake: Intake) -> None:
-        was_open = connection in self._open
         self._open.discard(connection)
-        if was_open and not self._open:
+        if self._open:
+            return
+        self._cancel_announcement()
+        if self._announced:
+            self._announced = False
             intake.disconnected(connection.reason)
+
+    def _cancel_announcement(self) -> None:
+        if self._announcing is not None:
+            self._announcing.cancel()
+            self._announcing = None
 
     async def _retire(self, connection: Connection) -> None:
         try:

@@ -40,6 +40,7 @@ class Recorder:
     calls: list[str] = field(default_factory=list)
     works: bool = True
     refused: int = 0
+    connections: int = 0
     held: list[asyncio.Future[None]] | None = None
     """Where futures are kept that the test sets, if it is a list."""
 
@@ -58,6 +59,7 @@ class Recorder:
 
     def connected(self, connections: int = 1) -> None:
         self.calls.append("connected")
+        self.connections = connections
 
     def disconnected(self, reason: str) -> None:
         self.calls.append(f"disconnected: {reason}")

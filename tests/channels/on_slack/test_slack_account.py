@@ -71,9 +71,8 @@ def check(account: Account) -> dict[str, Finding]:
 
 def test_a_check_of_a_good_account_finds_nothing_wrong(account: Account) -> None:
     found = check(account)
-    assert list(found) == ["bot_token", "scopes", "app_token"]
+    assert list(found) == ["scopes", "app_token"]
     assert all(each.ok for each in found.values())
-    assert "@bullpen in workspace Fake" in found["bot_token"].text
     account.fake.wait_for(lambda: account.fake.connections() == 0)
 
 
@@ -115,9 +114,16 @@ def test_a_check_without_slack_says_so(account: Account) -> None:
     assert (found.ok, found.code) == (False, "unreachable")
 
 
-def test_a_probe_answers_and_leaves_nothing_behind(account: Account) -> None:
-    chat = account.fake.new_chat(direct=True)
-    found = {each.code: each for each in account.run(lambda slack: slack.probe(chat))}
+def test_a_probe_that_slack_refuses_says_so(account: Account) -> None:
+    [found] = account.run(lambda slack: slack.probe("D0GONE0001"))
+    assert (found.ok, found.code) == (False, "channel_not_found")
+
+
+@pytest.mark.parametrize("named_by", ["chat", "person"])
+def test_a_probe_answers_and_leaves_nothing_behind(account: Account, named_by: str) -> None:
+    chat = account.fake.open_chat(ANN)
+    where = chat if named_by == "chat" else ANN
+    found = {each.code: each for each in account.run(lambda slack: slack.probe(where))}
     assert list(found) == ["metadata", "client_msg_id", "status", "sessions"]
     assert found["metadata"].ok
     assert found["client_msg_id"].text.endswith("two messages")

@@ -147,7 +147,7 @@ def test_there_are_two_connections_and_one_stays_while_the_other_is_renewed(
         await until(lambda: len(fake.requests(OPEN)) == 3 and fake.connections() == 2)
         sent = fake.say(chat, ANN, "hello")
         await until(lambda: fake.is_acked(sent))
-        assert intake.calls == ["connected"]
+        assert (intake.calls, intake.connections) == (["connected"], 2)
 
     account.receive(work)
 
