@@ -127,8 +127,9 @@ def test_a_probe_answers_and_leaves_nothing_behind(account: Account, named_by: s
     assert list(found) == ["metadata", "client_msg_id", "status", "sessions"]
     assert found["metadata"].ok
     assert found["client_msg_id"].text.endswith("two messages")
-    assert found["status"].ok
-    assert not found["sessions"].ok
+    assert found["status"].text.endswith(": available")
+    assert "not available" in found["sessions"].text
+    assert all(each.ok for each in found.values())
     assert account.fake.posts(chat) == []
 
 

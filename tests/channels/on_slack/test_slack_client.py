@@ -139,7 +139,8 @@ def test_a_lost_answer_is_settled_by_the_event_with_its_key(served: Served) -> N
 def test_a_file_of_a_person_is_fetched_with_the_token(served: Served) -> None:
     chat = served.fake.open_chat(ANN)
     served.fake.say(chat, ANN, "look", files=[("a.txt", b"the content")])
-    eventually(lambda: "a.txt" in "".join(served.texts()), "it is stored")
+    eventually(lambda: any(each["files"] for each in rows(served.store, MESSAGES)), "the file")
+    served.stored("look")
     [fetched] = served.fake.requests("GET /files-pri/*")
     assert fetched.headers["authorization"].startswith("Bearer xoxb-")
 
