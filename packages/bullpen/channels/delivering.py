@@ -99,7 +99,10 @@ class Deliverer:
         if part is None:
             await self._store.write(lambda tx: _finish(tx, token, delivery))
             return None
-        parts, delivery = await self._begin(token, parts, part)
+        try:
+            parts, delivery = await self._begin(delivery, token, parts, part)
+        except OptedOut as error:
+            return await self._failed(delivery, token, error)
         while True:
             try:
                 receipt = await self._send(parts, delivery, part)
@@ -113,14 +116,15 @@ class Deliverer:
             if self._platform.chat_interval:
                 await asyncio.sleep(self._platform.chat_interval)
 
-    async def _begin(self, token: str, parts: Parts, part: SendingPart) -> tuple[Parts, Delivery]:
+    async def _begin(
+        self, delivery: Delivery, token: str, parts: Parts, part: SendingPart
+    ) -> tuple[Parts, Delivery]:
         def work(tx: Transaction) -> tuple[Parts, Delivery]:
-            delivery = begin_part(tx, token, part)
-            if self._platform.window_seconds is None:
-                return parts, delivery
             chat = find_chat(tx, self._channel, chat_of(delivery))
+            if chat is not None and chat.opted_out_at is not None:
+                raise OptedOut("the person has asked for no more messages")
             until = None if chat is None else chat.window_until
-            return replace(parts, window_until=until or 0), delivery
+            return replace(parts, window_until=until or 0), begin_part(tx, token, part)
 
         return await self._store.write(work)
 
@@ -236,7 +240,8 @@ class Deliverer:
 
     def _refused(self, tx: Transaction, delivery: Delivery, token: str, error: SendFailed) -> None:
         mark_undeliverable(tx, token, str(error))
-        if isinstance(error, OptedOut):
+        chat = find_chat(tx, self._channel, chat_of(delivery))
+        if isinstance(error, OptedOut) and (chat is None or chat.opted_out_at is None):
             set_opted_out(tx, self._channel, chat_of(delivery), tx.now)
             send_to_owner(
                 tx,

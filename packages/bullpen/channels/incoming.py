@@ -17,6 +17,7 @@ from bullpen.channels.commands import Asked, Command, Reply, find_command, run_c
 from bullpen.channels.edits import Offer, apply_edit, withdraw
 from bullpen.channels.inbound import (
     Attachment,
+    Chat,
     ChatChange,
     Deleted,
     Edited,
@@ -158,7 +159,7 @@ class Incoming:
             case Proof():
                 self._proved(tx, inbound)
             case ChatChange():
-                self._chat_changed(tx, inbound)
+                self._chat_changed(tx, inbound, events)
             case _:
                 assert_never(inbound)
         return NOTHING
@@ -219,6 +220,8 @@ class Incoming:
                 cursor_at=source.at,
             ),
         )
+        if access.chat is not None and access.chat.opted_out_at is not None:
+            set_opted_out(tx, self._channel, source.chat.id, None)  # who asks wants an answer
         if self._settings.window_ms:
             set_window(tx, self._channel, source.chat.id, source.at + self._settings.window_ms)
         if new.cursor_chat and new.cursor:
@@ -389,16 +392,15 @@ class Incoming:
                 f"took it: {proof.failed}.",
             )
 
-    def _chat_changed(self, tx: Transaction, change: ChatChange) -> None:
+    def _chat_changed(
+        self, tx: Transaction, change: ChatChange, events: Sequence[PlatformEvent]
+    ) -> None:
         chat = change.chat
         if change.moved_to:
             move_chat(tx, self._channel, chat.id, change.moved_to)
             return
         if change.opted_out is not None:
-            set_opted_out(tx, self._channel, chat.id, tx.now if change.opted_out else None)
-            what = "no more messages" if change.opted_out else "messages again"
-            name = chat.name or chat.id
-            send_to_owner(tx, f"{name} on {self._channel} has asked for {what}.")
+            self._opt_out(tx, chat, events, out=change.opted_out)
         if change.closed:
             if find_chat(tx, self._channel, chat.id) is None:
                 return  # one of the many that the bot can see
@@ -406,6 +408,21 @@ class Incoming:
             send_to_owner(tx, f"{name} on {self._channel} is closed: {change.closed}.")
         elif chat.name:
             set_name(tx, self._channel, chat.id, chat.name)
+
+    def _opt_out(
+        self, tx: Transaction, chat: Chat, events: Sequence[PlatformEvent], *, out: bool
+    ) -> None:
+        """Record that a person wants no more messages, or wants them again; strangers have none."""
+        known = find_chat(tx, self._channel, chat.id)
+        if known is None:
+            return
+        # The platform's list has the message as well.
+        record_receipts(tx, events, COMMAND_RECEIPT)
+        if out == (known.opted_out_at is not None):
+            return
+        set_opted_out(tx, self._channel, chat.id, tx.now if out else None)
+        what = "no more messages" if out else "messages again"
+        send_to_owner(tx, f"{chat.name or chat.id} on {self._channel} has asked for {what}.")
 
     def _reply(
         self,

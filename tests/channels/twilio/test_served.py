@@ -1,0 +1,207 @@
+"""The account served by the real client, on each database: what only Twilio has."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+
+from bullpen.channels import catch_up
+from bullpen.channels.main import ChannelProcess, find_channel
+from bullpen.core.channels.chats import set_window
+from bullpen.core.channels.senders import Tier, set_tier
+from bullpen.core.message import Answer, ReplyTo
+from bullpen.core.models import CHANNEL_HEALTH, CHATS, MESSAGES, RESPONSES
+from bullpen.core.outbox.write import send_to_person
+from bullpen.core.settings import Settings
+from bullpen.core.settings.accounts import AccountValues
+from bullpen.core.store.base import Store
+from tests.channels.fakes.twilio import FakeTwilio, TwilioHarness
+from tests.channels.twilio.accounts import ANN
+from tests.conformance.verbs import Row, hire, rows
+from tests.processor.working import eventually
+from tests.stores import Stores
+
+DAY = 24 * 3600
+
+
+class Served:
+    """One account, with Ann as a member."""
+
+    def __init__(self, store: Store, fake: FakeTwilio) -> None:
+        self.store, self.fake = store, fake
+
+    def respond(self, text: str) -> None:
+        """Send something to Ann."""
+        with self.store.write() as tx:
+            send_to_person(
+                tx,
+                Answer(message=text),
+                channel=self.fake.channel,
+                sender="Ann",
+                sender_id=ANN,
+                agent="coder",
+                reply_to=str(ReplyTo(ANN)),
+            )
+
+    def states(self) -> list[str]:
+        """The states of the responses to Ann."""
+        return [each["status"] for each in self.responses(self.fake.channel)]
+
+    def notices(self) -> list[str]:
+        """What the owner was sent."""
+        return [each["message"] for each in self.responses("cli")]
+
+    def responses(self, channel: str) -> list[Row]:
+        """The responses on a channel."""
+        return [each for each in rows(self.store, RESPONSES) if each["channel"] == channel]
+
+    def texts(self) -> list[str]:
+        """The messages that were stored."""
+        return [each["message"] for each in rows(self.store, MESSAGES)]
+
+    def chat(self) -> Row:
+        """Ann's chat."""
+        (found,) = rows(self.store, CHATS)
+        return found
+
+
+@contextmanager
+def serving(stores: Stores, settings: Settings, channel: str) -> Iterator[Served]:
+    """The client of an account, running."""
+    with FakeTwilio(channel=channel) as fake:
+        given = TwilioHarness(fake).settings()
+        named = {f"{channel}.{name}": value for name, value in given.items()}
+        settings = replace(settings, accounts=AccountValues(named), default_agent="coder")
+        with stores.opened(settings) as store:
+            hire(store, "coder")
+            with store.write() as tx:
+                set_tier(tx, channel, ANN, Tier.MEMBER, by="owner", name="Ann")
+            process = ChannelProcess(store, find_channel(channel, settings), threading.Event().set)
+            process.start()
+            try:
+                eventually(
+                    lambda: [each["state"] for each in rows(store, CHANNEL_HEALTH)] == ["up"],
+                    "it is up",
+                )
+                yield Served(store, fake)
+            finally:
+                fake.wait_for(fake.settled)
+                process.stop()
+
+
+@pytest.fixture
+def sms(stores: Stores, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+    monkeypatch.setattr(catch_up, "SWEEP_SECONDS", 0.5)
+    with serving(stores, settings, "sms") as served:
+        yield served
+
+
+@pytest.fixture
+def whatsapp(
+    stores: Stores, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Served]:
+    monkeypatch.setattr(catch_up, "SWEEP_SECONDS", 0.5)
+    with serving(stores, settings, "whatsapp") as served:
+        yield served
+
+
+def sweep(served: Served) -> None:
+    """Wait until the list was read twice from now on."""
+    pattern = "GET */Messages.json"
+    served.fake.wait_for_request(pattern, len(served.fake.requests(pattern)) + 2)
+
+
+def test_a_message_whose_webhook_never_came_is_found_by_the_sweep_once(sms: Served) -> None:
+    sms.fake.say(ANN, "with a webhook")
+    eventually(lambda: sms.texts() == ["with a webhook"], "the first")
+    sms.fake.say(ANN, "without a webhook", push=False)
+    eventually(lambda: len(sms.texts()) == 2, "the second")
+    sweep(sms)
+    assert sms.texts() == ["with a webhook", "without a webhook"]
+
+
+def test_a_person_who_writes_stop_gets_nothing_more_and_the_owner_is_told_once(
+    whatsapp: Served,
+) -> None:
+    """Twilio does not hold the messages of a WhatsApp sender back."""
+    whatsapp.fake.say(ANN, "hello")
+    eventually(lambda: whatsapp.texts() == ["hello"], "the first")
+    whatsapp.fake.say(ANN, "Stop")
+    eventually(lambda: whatsapp.chat()["opted_out_at"] is not None, "it is recorded")
+    sweep(whatsapp)
+    whatsapp.respond("one")
+    whatsapp.respond("two")
+    eventually(lambda: whatsapp.states() == ["dead", "dead"], f"{whatsapp.states()}")
+    asked = [each for each in whatsapp.notices() if "no more messages" in each]
+    assert len(asked) == 1, whatsapp.notices()
+    assert not whatsapp.fake.sent(ANN)
+    assert whatsapp.texts() == ["hello"]
+    whatsapp.fake.say(ANN, "START")
+    eventually(lambda: whatsapp.chat()["opted_out_at"] is None, "they want messages again")
+    whatsapp.respond("three")
+    eventually(lambda: whatsapp.fake.posts(ANN) == ["three"], "it arrives")
+    sweep(whatsapp)
+    assert whatsapp.chat()["opted_out_at"] is None
+
+
+def test_a_stop_of_a_stranger_costs_nothing(whatsapp: Served) -> None:
+    for _ in range(3):
+        whatsapp.fake.say("+15551000009", "STOP")
+    whatsapp.fake.say(ANN, "hello")
+    eventually(lambda: whatsapp.texts() == ["hello"], "a message after it")
+    assert not whatsapp.notices()
+    assert [each["chat"] for each in rows(whatsapp.store, CHATS)] == [ANN]
+
+
+def test_a_person_who_writes_again_after_stop_is_answered(whatsapp: Served) -> None:
+    whatsapp.fake.say(ANN, "hello")
+    whatsapp.fake.say(ANN, "STOP")
+    eventually(lambda: bool(whatsapp.notices()), "it is recorded")
+    whatsapp.fake.opted_out.clear()
+    whatsapp.fake.say(ANN, "what about now?")
+    eventually(lambda: len(whatsapp.texts()) == 2, "the message")
+    whatsapp.respond("an answer")
+    eventually(lambda: whatsapp.fake.posts(ANN) == ["an answer"], "the answer")
+
+
+def test_after_a_day_without_a_message_the_template_is_used(
+    whatsapp: Served,
+) -> None:
+    whatsapp.fake.say(ANN, "hello")
+    eventually(lambda: whatsapp.texts() == ["hello"], "the message")
+    until = whatsapp.chat()["window_until"]
+    assert abs(until / 1000 - time.time() - DAY) < 60
+    with whatsapp.store.write() as tx:
+        set_window(tx, "whatsapp", ANN, until - DAY * 1000 - 1)
+    whatsapp.respond("too late")
+    eventually(lambda: bool(whatsapp.fake.sent(ANN)), "the template")
+    assert whatsapp.fake.sent(ANN)[0].variables == '{"1": "too late"}'
+
+
+def test_an_answer_that_a_carrier_refuses_later_is_reported_to_the_owner(sms: Served) -> None:
+    sms.fake.fail_number(ANN, callback=30006)
+    sms.respond("hello")
+    eventually(lambda: any("30006" in each for each in sms.notices()), f"{sms.notices()}")
+    assert ANN not in sms.notices()[0]
+
+
+def test_an_unknown_answer_is_settled_by_its_status_callback(sms: Served) -> None:
+    sms.fake.fail("error", "POST */Messages.json", taken=True)
+    sms.respond("hello")
+    eventually(lambda: sms.states() == ["acked"], f"{sms.states()}")
+    assert sms.fake.posts(ANN) == ["hello"]
+
+
+def test_a_person_who_is_opted_out_at_twilio_is_recorded(sms: Served) -> None:
+    sms.fake.say(ANN, "hello")
+    eventually(lambda: sms.texts() == ["hello"], "the message")
+    sms.fake.opted_out.add(ANN)
+    sms.respond("one")
+    eventually(lambda: sms.states() == ["dead"], f"{sms.states()}")
+    assert sms.chat()["opted_out_at"] is not None
+    assert sum("no more messages" in each for each in sms.notices()) == 1
