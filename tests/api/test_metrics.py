@@ -13,6 +13,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from bullpen.core.access.keys import Scope
+from bullpen.core.background import register_worker, unregister_worker
+from bullpen.core.channels.health import Activity, ChannelState, report_activity, report_state
+from bullpen.core.channels.pairing import request_pairing
+from bullpen.core.channels.senders import revoke
 from bullpen.core.inspect import lanes, queue
 from bullpen.core.queue.claim import claim
 from bullpen.core.store.base import Store
@@ -65,6 +69,21 @@ def test_the_queue_is_told_as_it_is(served: Served, inside: Store) -> None:
     assert value(served, "bullpen_lanes", state="active") == 4
     assert value(served, "bullpen_workers", kind="api") >= 1
     assert value(served, "bullpen_info") == 1
+
+
+def test_a_channel_is_up_or_not_and_its_requests_are_counted(served: Served, inside: Store) -> None:
+    with inside.write() as tx:
+        worker = register_worker(tx, "slack")
+        report_state(tx, "slack", ChannelState.UP, worker=worker)
+        report_activity(tx, "slack", Activity(last_message_at=5_000))
+        request_pairing(tx, "slack", "U1", "Ann")
+    assert value(served, "bullpen_channel_up", channel="slack") == 1
+    assert value(served, "bullpen_pairing_requests", channel="slack") == 1
+    name = "bullpen_channel_last_message_timestamp_seconds"
+    assert value(served, name, channel="slack") == 5
+    with inside.write() as tx:
+        unregister_worker(tx, worker)
+        revoke(tx, "slack", "U1", "owner")
 
 
 def test_what_is_held_dead_and_to_be_delivered_is_told(served: Served) -> None:

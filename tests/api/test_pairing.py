@@ -112,8 +112,13 @@ def test_channels_are_listed_paused_and_resumed(served: Served, inside: Store) -
     every = {each["channel"]: each for each in served.get("/api/channels?all=true")}
     assert {"discord", "slack", "sms", "telegram", "whatsapp"} <= every.keys()
     assert every["discord"]["state"] == "not set up"
+    assert served.get("/api/channels/slack-sage")["missing"] == [
+        "slack-sage.bot_token",
+        "slack-sage.app_token",
+    ]
     one = served.get(f"/api/channels/{CHANNEL}")
-    assert one["missing"] == ["telegram.bot_token"]
+    # Its client runs, although this process knows none of its settings.
+    assert (one["state"], one["code"], one["missing"]) == ("down", "conflict", [])
     paused = served.post(f"/api/channels/{CHANNEL}/pause")
     assert paused["channel"]["paused"] is True
     with inside.read() as tx:

@@ -144,3 +144,14 @@ def test_status_has_a_line_for_each_channel_and_counts_requests(bullpen: Bullpen
     assert "slack up" in " ".join(shown.split())
     assert "1 pairing request waits on slack." in shown
     assert "bullpen pairing list" in shown
+
+
+def test_a_change_of_the_owners_channel_warns_if_nobody_can_be_reached_there(
+    bullpen: Bullpen,
+) -> None:
+    wrong = bullpen.ok("config", "set", "owner_channel", "telegrm", "owner_id", "4711")
+    assert "Did you mean 'telegram'?" in wrong.err
+    unset = bullpen.ok("config", "set", "owner_channel", "telegram")
+    assert "telegram.bot_token is not set" in unset.err
+    good = bullpen.ok("config", "set", "owner_channel", "cli")
+    assert "owner_channel" not in good.err

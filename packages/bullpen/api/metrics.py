@@ -32,6 +32,7 @@ from bullpen.core.background import count_live_workers
 from bullpen.core.clock import SECOND
 from bullpen.core.heartbeats.manage import list_heartbeats
 from bullpen.core.heartbeats.model import HeartbeatState
+from bullpen.core.inspect.channels import list_channels
 from bullpen.core.inspect.queue import (
     QueueStatus,
     count_outgoing_by_channel,
@@ -135,7 +136,7 @@ class QueueCollector(Collector):
     def collect(self) -> Iterable[Metric]:
         """Read everything in one transaction."""
         with self._store.read() as tx:
-            metrics = [*_queue(tx), *_schedules(tx), *_maintenance(tx)]
+            metrics = [*_queue(tx), *_channels(tx), *_schedules(tx), *_maintenance(tx)]
         info = GaugeMetricFamily("bullpen_info", "Always 1.", labels=["version"])
         info.add_metric([__version__], 1)
         return [*metrics, info]
@@ -206,6 +207,31 @@ def _queue(tx: Transaction) -> list[Metric]:
             count_outgoing_by_channel(tx),
         ),
         _by("bullpen_lanes", "Lanes by state.", "state", _lanes(status)),
+    ]
+
+
+def _channels(tx: Transaction) -> list[Metric]:
+    channels = list_channels(tx)
+    heard = {each.channel: each.last_message_at for each in channels}
+    return [
+        _by(
+            "bullpen_channel_up",
+            "1 if the channel receives and delivers.",
+            "channel",
+            {each.channel: int(each.works) for each in channels},
+        ),
+        _by(
+            "bullpen_channel_last_message_timestamp_seconds",
+            "Time of the last message on the channel.",
+            "channel",
+            {name: at / SECOND for name, at in heard.items() if at is not None},
+        ),
+        _by(
+            "bullpen_pairing_requests",
+            "Pairing requests that wait for approval.",
+            "channel",
+            {each.channel: each.waiting for each in channels},
+        ),
     ]
 
 

@@ -270,9 +270,12 @@ def _describe(record: ChannelRecord, tx: Transaction) -> Iterator[str]:
         ("", record.caught_up),
         ("requests", record.waiting or None),
         ("last probe", at(record.last_probe_at)),
-        ("findings", record.findings),
         width=FIELD_COLUMNS,
     )
+    findings: object = json.loads(record.findings) if record.findings else []
+    for each in findings if isinstance(findings, list) else []:
+        if isinstance(each, dict):
+            yield f"  {'ok' if each.get('ok') is True else 'failed'}  {each.get('text')}"
 
 
 def _next_steps(record: ChannelRecord) -> Iterator[str]:

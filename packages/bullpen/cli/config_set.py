@@ -19,7 +19,7 @@ from bullpen.core.errors import BadSetting, BullpenError, UnknownAgent
 from bullpen.core.roster.agents import get_agent
 from bullpen.core.settings import Settings, is_secret, setting_exists
 from bullpen.core.settings.file import SettingsFile, Value, services_reading, setting_variable
-from bullpen.core.settings.parse import DATABASE_SETTING, UNKNOWN_SETTING_HINT
+from bullpen.core.settings.parse import DATABASE_SETTING, UNKNOWN_SETTING_HINT, load_lenient
 from bullpen.core.store.open import parse_database_url
 from bullpen.core.text import describe_unknown
 from bullpen.ops.services.supervisor import CORE_SERVICES, Supervisor
@@ -154,8 +154,10 @@ def _change(settings: Settings, values: Mapping[str, Value | None]) -> Result:
         changes = file.check(values)
         file.write(changes)
     notes = []
+    if changes.keys() & {"owner_channel", "owner_id"}:
+        notes += _owner_notes()
     if isinstance(agent := changes.get("default_agent"), str):
-        notes = _unknown_agent_notes(settings, agent)
+        notes += _unknown_agent_notes(settings, agent)
     empty = "Nothing changed: the settings have these values already."
     return _changed(settings, file, sorted(changes), before, empty, notes)
 
@@ -224,6 +226,14 @@ def _services_to_restart(settings: Settings, names: list[str]) -> tuple[list[str
     if len(services) == len(running):
         return services, ["Takes effect after a restart. Next: bullpen restart"]
     return services, [f"Takes effect after a restart. Next: bullpen restart {' '.join(services)}"]
+
+
+def _owner_notes() -> list[str]:
+    """Warn if notices cannot reach the owner with the new settings."""
+    from bullpen.core.inspect.channels import owner_channel_problem  # loads the models
+
+    problem = owner_channel_problem(load_lenient(os.environ)[0])
+    return [f"Warning: {problem}. Next: bullpen channel list --all"] if problem else []
 
 
 def _unknown_agent_notes(settings: Settings, agent: str) -> list[str]:

@@ -147,7 +147,8 @@ def _record(
     waiting: int,
 ) -> ChannelRecord:
     missing: tuple[str, ...] = ()
-    if isinstance(info, ChannelInfo):
+    # A client that runs has its settings, also if this process was started before they were set.
+    if isinstance(info, ChannelInfo) and not alive:
         missing = tuple(f"{name}.{each}" for each in info.missing(settings.account(name)))
     state = ChannelState.STOPPED if health is None or not alive else health.state
     paused = health is not None and health.paused
