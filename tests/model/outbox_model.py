@@ -77,8 +77,10 @@ class OutboxModel:
         """Decide what is due; gives what is to be leased."""
         found = [e for e in self.letters.values() if e.status is S.PENDING]
         found = [e for e in found if e.available_at <= self.now()]
-        leased = []
-        for each in sorted(found, key=lambda e: e.id)[:limit]:
+        leased: list[int] = []
+        for each in sorted(found, key=lambda e: e.id):
+            if len(leased) == limit:
+                break
             if each.sending:
                 self.lose(each)
             elif each.complete:

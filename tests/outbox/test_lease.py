@@ -16,6 +16,7 @@ from bullpen.core.states import ResponseState
 from bullpen.core.store.base import Store
 from tests.outbox.outgoing import (
     answer,
+    answer_many,
     asked,
     do,
     ends,
@@ -183,6 +184,16 @@ def test_one_that_is_dead_or_lost_does_not_keep_the_others_from_being_leased(
     fresh = answer(store, "slack_new")
     assert [each.id for each in lease(store)] == [fresh]
     assert [row["status"] for row in rows(store, RESPONSES)] == ["dead", "unknown", "pending"]
+
+
+def test_those_that_need_no_delivery_any_more_take_no_place_in_a_lease(
+    store: Store, clock: FakeClock
+) -> None:
+    answer_many(store, [f"slack_{number}" for number in range(30)])
+    clock.advance(24 * 60 * MINUTE)
+    made = [answer(store, f"slack_new{number}") for number in range(3)]
+    assert [each.id for each in lease(store, limit=2)] == made[:2]
+    assert [row["status"] for row in rows(store, RESPONSES)].count("dead") == 30
 
 
 def test_two_clients_never_lease_the_same_response(store: Store) -> None:

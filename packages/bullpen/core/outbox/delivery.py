@@ -57,6 +57,9 @@ _TOKEN = re.compile(r"[0-9]{1,18}\.[a-z0-9]{1,64}")
 LOOK_UP_TIME = 10 * MINUTE
 """How long the outcome of a part is looked up before people are notified that it is unknown."""
 
+MAX_ENDED = 500
+"""The most responses that one lease ends because they need no delivery any more."""
+
 _EVENT_OF_STATE = {
     ResponseState.ACKED: ResponseDelivered,
     ResponseState.DEAD: ResponseDead,
@@ -261,24 +264,22 @@ def lease_responses(
     for text in (channel, worker):
         check_line(text, tx.settings.message_bytes, "the channel or the worker")
     until = tx.now + (tx.settings.delivery_lease_seconds * SECOND if lease is None else lease)
-    leased = []
-    due = tx.all(SELECT_DUE, {"channel": channel, "now": tx.now, "limit": limit})
-    for each in due:
-        if each.sending:
-            mark_response_unknown(tx, each.id, "the channel client stopped while it sent a part")
-        elif each.complete:
-            # Its client stopped after the last part, or a receipt came later.
-            move_response(tx, each.id, ResponseState.PENDING, ResponseState.ACKED)
-        elif each.expires_at <= tx.now:
-            expire_response(tx, each.id)
-        elif each.delivery_attempts >= tx.settings.delivery_attempts:
-            # Abandoned by its clients; `reschedule` would have reported an error of its own.
-            _fail_response(tx, each.id, "the channel client stopped at every attempt")
-        else:
-            token = tx.ids.token(str(each.id))
-            values = {"response": each.id, "token": token, "worker": worker, "until": until}
-            leased.append(tx.one(LEASE_RESPONSE, values))
-    return [each for each in leased if each is not None]
+    leased: list[Delivery] = []
+    ended = 0
+    while len(leased) < limit and ended < MAX_ENDED:
+        wanted = limit - len(leased)
+        due = tx.all(SELECT_DUE, {"channel": channel, "now": tx.now, "limit": wanted})
+        before = ended
+        for each in due:
+            if _end_due(tx, each):
+                ended += 1
+                continue
+            values = {"response": each.id, "token": tx.ids.token(str(each.id)), "until": until}
+            delivery = tx.one(LEASE_RESPONSE, {**values, "worker": worker})
+            leased += [] if delivery is None else [delivery]
+        if len(due) < wanted or ended == before:
+            break
+    return leased
 
 
 def begin_part(tx: Transaction, token: str, part: SendingPart | None = None) -> Delivery:
@@ -399,6 +400,23 @@ def expire_response(tx: Transaction, response: int) -> bool:
     if row is not None and row.complete:
         return move_response(tx, response, ResponseState.PENDING, ResponseState.ACKED)
     return _fail_response(tx, response, "expired before it was delivered")
+
+
+def _end_due(tx: Transaction, due: DueResponse) -> bool:
+    """End a due response that needs no delivery any more; False if it must be sent."""
+    if due.sending:
+        mark_response_unknown(tx, due.id, "the channel client stopped while it sent a part")
+    elif due.complete:
+        # Its client stopped after the last part, or a receipt came later.
+        move_response(tx, due.id, ResponseState.PENDING, ResponseState.ACKED)
+    elif due.expires_at <= tx.now:
+        expire_response(tx, due.id)
+    elif due.delivery_attempts >= tx.settings.delivery_attempts:
+        # Abandoned by its clients; `reschedule` would have reported an error of its own.
+        _fail_response(tx, due.id, "the channel client stopped at every attempt")
+    else:
+        return False
+    return True
 
 
 def mark_response_unknown(
