@@ -1,4 +1,7 @@
-"""The check of a Twilio account during its setup, in Twilio's own terms. Everything here blocks."""
+"""The check of a Twilio account during its setup, in Twilio's own terms. Everything here blocks.
+
+A finding that is not `ok` means that the account cannot work. What only limits it has a hint.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,7 @@ def check_setup(setup: Setup) -> list[Finding]:
     if not setup.webhook:
         findings.append(
             Finding(
-                ok=False,
+                ok=True,
                 code="no_public_url",
                 text="without a public URL, messages are read from Twilio's list once a minute, "
                 "no files are sent, and nobody learns that an answer did not arrive",
@@ -88,7 +91,7 @@ def _check_account(setup: Setup) -> Iterator[Finding]:
     )
     if found.type == "Trial":
         yield Finding(
-            ok=False,
+            ok=True,
             code="trial",
             text="this is a trial account: Twilio writes a sentence before each text, and sends "
             "to verified numbers only",
@@ -114,12 +117,7 @@ def _check_number(setup: Setup) -> Iterator[Finding]:
             yield _webhook(setup, service.inbound_request_url, "POST", "the messaging service")
             return
     if number.sms_application_sid:
-        yield Finding(
-            ok=False,
-            code="webhook",
-            text="messages to the number go to a TwiML app",
-            hint=f"Set the webhook for messages of the number to {setup.webhook}.",
-        )
+        yield _webhook(setup, "a TwiML app", number.sms_method, "the number")
         return
     yield _webhook(setup, number.sms_url, number.sms_method, "the number")
 
@@ -161,10 +159,12 @@ def _webhook(setup: Setup, url: object, method: object, owner: str) -> Finding:
         return Finding(ok=True, code="webhook", text="no webhook is used")
     if url == setup.webhook and method in ("POST", None, ""):
         return Finding(ok=True, code="webhook", text=f"the webhook of {owner} is {url}")
+    # It may be set later, and the list of messages has everything until then.
+    now = f"{url} ({method or 'POST'})" if url else "not set"
     return Finding(
-        ok=False,
-        code="webhook",
-        text=f"the webhook of {owner} is {url or 'not set'} ({method or 'POST'})",
+        ok=True,
+        code="webhook_missing",
+        text=f"messages arrive up to five minutes late, because the webhook of {owner} is {now}",
         hint=f"Set it to {setup.webhook} with POST in the Twilio console.",
     )
 

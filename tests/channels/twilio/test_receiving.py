@@ -117,6 +117,8 @@ def test_messages_of_one_person_keep_their_order(sms: FakeTwilio, tmp_path: Path
 
 
 def test_a_redelivery_has_the_same_identity(sms: FakeTwilio, tmp_path: Path) -> None:
+    """CVE-2026-32053: a signed request that is replayed is the same message."""
+
     async def main() -> None:
         async with receiving(sms, tmp_path) as (_, intake):
             sms.fail(Fault.DUPLICATE, "message")

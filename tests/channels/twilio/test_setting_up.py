@@ -125,9 +125,10 @@ def test_the_check_says_what_is_wrong_in_the_terms_of_twilio(
     found = check(sms, tmp_path, {"public_url": "https://bots.example.org/a"})
     assert found["auth_token"].ok
     assert "API key" in found["auth_token"].hint
-    assert not found["trial"].ok
-    assert not found["webhook"].ok
-    assert "https://bots.example.org/a/message" in found["webhook"].hint
+    assert "verified numbers" in found["trial"].text
+    assert "demo.twilio.com" in found["webhook_missing"].text
+    assert "https://bots.example.org/a/message" in found["webhook_missing"].hint
+    assert all(each.ok for each in found.values()), "it works, with limits"
     assert not check(sms, tmp_path, {"number": "+15550000099"})["number_not_owned"].ok
 
 
@@ -144,15 +145,14 @@ def test_without_a_public_url_the_check_says_what_does_not_work(
 ) -> None:
     found = check(sms, tmp_path, {"public_url": ""})
     assert found["webhook"].ok
-    assert not found["no_public_url"].ok
+    assert found["no_public_url"].hint
     assert "once a minute" in found["no_public_url"].text
 
 
 def test_the_messaging_service_decides_where_messages_go(sms: FakeTwilio, tmp_path: Path) -> None:
     sms.sms_url = "https://bots.example.org/sms/message"
     found = check(sms, tmp_path, {"messaging_service": SERVICE_SID})
-    assert not found["webhook"].ok
-    assert "messaging service" in found["webhook"].text
+    assert "messaging service" in found["webhook_missing"].text
     sms.service_url = sms.sms_url
     assert check(sms, tmp_path, {"messaging_service": SERVICE_SID})["webhook"].ok
 
