@@ -17,7 +17,7 @@ from bullpen.core.maintenance import dead_letters as dead_letter_jobs
 from bullpen.core.maintenance import retention
 from bullpen.core.message import NewMessage
 from bullpen.core.models import LANES
-from bullpen.core.outbox import delivery, recovery
+from bullpen.core.outbox import delivery, recovery, transitions
 from bullpen.core.queue import (
     attempts,
     claim,
@@ -68,7 +68,7 @@ HOT: dict[str, Statement[object]] = {
             manage,
             timers,
         ),
-        *(chats, delivery, pairing, recovery, senders),
+        *(chats, delivery, pairing, recovery, senders, transitions),
     )
     for name, value in vars(module).items()
     if isinstance(value, Statement) and name not in READS_FEW_ROWS

@@ -13,8 +13,9 @@ from bullpen.core.message import PULL_CHANNELS
 from bullpen.core.models import RESPONSES, RESPONSES_ARCHIVE
 from bullpen.core.models.archive import RESPONSE_TABLES, live_and_archived
 from bullpen.core.models.base import const
-from bullpen.core.outbox.delivery import Response, pending
+from bullpen.core.outbox.delivery import Response
 from bullpen.core.outbox.hold import find_hold
+from bullpen.core.outbox.transitions import pending
 from bullpen.core.states import UNDELIVERED_STATES, ResponseState
 from bullpen.core.store.paging import MAX_ROW_ID, TablePager, cut_page, parse_row_id
 from bullpen.core.store.scan import (

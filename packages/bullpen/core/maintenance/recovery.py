@@ -22,14 +22,14 @@ from bullpen.core.maintenance.retention import BATCH_ROWS, in_batches
 from bullpen.core.message import PULL_CHANNELS
 from bullpen.core.models import RESPONSES
 from bullpen.core.models.base import const
-from bullpen.core.outbox.delivery import (
+from bullpen.core.outbox.hold import find_hold
+from bullpen.core.outbox.recovery import tell_overdue
+from bullpen.core.outbox.transitions import (
     expire_response,
     mark_response_unknown,
     move_response,
     pending,
 )
-from bullpen.core.outbox.hold import find_hold
-from bullpen.core.outbox.recovery import tell_overdue
 from bullpen.core.queue.claim import has_claimable
 from bullpen.core.queue.timers import run_timers
 from bullpen.core.states import ResponseState

@@ -5,8 +5,8 @@ with the platform's receipt. After the last part it calls `ack`. If the client s
 `begin_part` and `end_part`, the part may have arrived: the response becomes `unknown`, and
 `core.outbox.recovery` looks up on the platform whether it did.
 
-The functions of a client take the token of its lease. `move_response`, `expire_response` and
-`mark_response_unknown` take a row id; they are for operators and maintenance.
+These functions take the token of the client's lease; those of `core.outbox.transitions`, which
+operators and maintenance use too, take a row id.
 """
 
 from __future__ import annotations
@@ -14,24 +14,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from sqlalchemy import ColumnElement, bindparam, false, null, select, update
 
-from bullpen.core.clock import MINUTE, SECOND
+from bullpen.core.clock import SECOND
 from bullpen.core.errors import BadNumber, StaleToken
-from bullpen.core.events.append import append_event
-from bullpen.core.events.base import MessageRef
-from bullpen.core.events.response import (
-    ResponseDead,
-    ResponseDelivered,
-    ResponseEvent,
-    ResponseRetried,
-    ResponseUnconfirmed,
-    ResponseUnknown,
-)
 from bullpen.core.models import RESPONSES
-from bullpen.core.models.base import const
 from bullpen.core.outbox.hold import on_hold
 from bullpen.core.outbox.parts import (
     PartReceipt,
@@ -41,8 +29,16 @@ from bullpen.core.outbox.parts import (
     encode_part,
     encode_receipts,
 )
+from bullpen.core.outbox.transitions import (
+    DueResponse,
+    end_due,
+    fail_response,
+    mark_response_unknown,
+    move_response,
+    pending,
+)
 from bullpen.core.retry import RetryPolicy
-from bullpen.core.states import RESPONSE_STATES, ResponseState
+from bullpen.core.states import ResponseState
 from bullpen.core.store.paging import parse_row_id
 from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
@@ -54,18 +50,8 @@ STALE_DELIVERY_HINT = "Stop sending this response; Bullpen handles it."
 
 _TOKEN = re.compile(r"[0-9]{1,18}\.[a-z0-9]{1,64}")
 
-LOOK_UP_TIME = 10 * MINUTE
-"""How long the outcome of a part is looked up before people are notified that it is unknown."""
-
 MAX_ENDED = 500
 """The most responses that one lease ends because they need no delivery any more."""
-
-_EVENT_OF_STATE = {
-    ResponseState.ACKED: ResponseDelivered,
-    ResponseState.DEAD: ResponseDead,
-    ResponseState.UNKNOWN: ResponseUnknown,
-    ResponseState.PENDING: ResponseRetried,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,29 +115,6 @@ class Delivery(Response):
         return decode_part(self.sending_part)
 
 
-@dataclass(frozen=True, slots=True)
-class DueResponse:
-    """A response that is due: what decides whether it is leased."""
-
-    id: int
-    expires_at: int
-    delivery_attempts: int
-    sending: bool
-    sending_part: str | None
-    parts_sent: int
-
-    @property
-    def complete(self) -> bool:
-        """Whether its last part was sent, as far as its client told which one is the last."""
-        part = decode_part(self.sending_part)
-        return part is not None and part.last and part.part < self.parts_sent
-
-
-def pending() -> ColumnElement[bool]:
-    """Whether a response is pending."""
-    return R.status == const(ResponseState.PENDING.value)
-
-
 def _is_leased() -> tuple[ColumnElement[bool], ...]:
     """Whether a response is still leased under this token."""
     return (R.id == bindparam("response"), R.claim_token == bindparam("token"), pending())
@@ -170,13 +133,6 @@ SELECT_DUE: Statement[DueResponse] = Statement(
         .order_by(R.id)
         .limit(bindparam("limit"))
         .with_for_update(skip_locked=True)
-    ),
-    DueResponse,
-)
-
-SELECT_DUE_RESPONSE: Statement[DueResponse] = Statement(
-    lambda: select(*columns(DueResponse, RESPONSES)).where(
-        R.id == bindparam("response"), pending()
     ),
     DueResponse,
 )
@@ -233,25 +189,6 @@ RESCHEDULE_RESPONSE: Statement[None] = Statement(
     )
 )
 
-MOVE_RESPONSE: Statement[tuple[str, str, str, str]] = Statement(
-    lambda: (
-        update(RESPONSES)
-        .where(R.id == bindparam("response"), R.status == bindparam("source"))
-        .values(
-            status=bindparam("target"),
-            claim_token=null(),
-            lease_expires_at=null(),
-            sending=false(),
-            recover_at=bindparam("recover"),
-            recoveries=null(),
-            tell_at=bindparam("tell"),
-            last_error=bindparam("error"),
-            acked_at=bindparam("acked"),
-        )
-        .returning(R.message_id, R.agent, R.conversation_id, R.channel)
-    )
-)
-
 
 def lease_responses(
     tx: Transaction, channel: str, worker: str, limit: int = 10, lease: int | None = None
@@ -271,7 +208,7 @@ def lease_responses(
         due = tx.all(SELECT_DUE, {"channel": channel, "now": tx.now, "limit": wanted})
         before = ended
         for each in due:
-            if _end_due(tx, each):
+            if end_due(tx, each):
                 ended += 1
                 continue
             values = {"response": each.id, "token": tx.ids.token(str(each.id)), "until": until}
@@ -345,7 +282,7 @@ def reschedule(
     check_text(error, tx.settings.message_bytes, "the error")
     delivery = _lock_delivery(tx, token)
     if counted and delivery.delivery_attempts >= tx.settings.delivery_attempts:
-        _fail_response(tx, delivery.id, error)
+        fail_response(tx, delivery.id, error)
         return
     policy = RetryPolicy.from_settings(tx.settings, tx.chance)
     delay = policy.delay(delivery.delivery_attempts, retry_after)
@@ -371,7 +308,7 @@ def reschedule_chat(
 def mark_undeliverable(tx: Transaction, token: str, error: str) -> None:
     """End the delivery: the recipient does not exist or refuses the message."""
     check_text(error, tx.settings.message_bytes, "the error")
-    _fail_response(tx, _lock_delivery(tx, token).id, error)
+    fail_response(tx, _lock_delivery(tx, token).id, error)
 
 
 def mark_unknown(tx: Transaction, token: str, error: str, *, look_up: bool = True) -> None:
@@ -383,81 +320,11 @@ def mark_unknown(tx: Transaction, token: str, error: str, *, look_up: bool = Tru
     mark_response_unknown(tx, _lock_delivery(tx, token).id, error, look_up=look_up)
 
 
-def move_response(
-    tx: Transaction,
-    response: int,
-    source: ResponseState,
-    target: ResponseState,
-    error: str | None = None,
-) -> bool:
-    """Change the state of a response; False if it was not in the first state."""
-    return _move(tx, response, source, target, _EVENT_OF_STATE[target], error)
-
-
-def expire_response(tx: Transaction, response: int) -> bool:
-    """Make a pending response dead: it was not delivered in time. A complete one is acked."""
-    row = tx.one(SELECT_DUE_RESPONSE, {"response": response})
-    if row is not None and row.complete:
-        return move_response(tx, response, ResponseState.PENDING, ResponseState.ACKED)
-    return _fail_response(tx, response, "expired before it was delivered")
-
-
-def _end_due(tx: Transaction, due: DueResponse) -> bool:
-    """End a due response that needs no delivery any more; False if it must be sent."""
-    if due.sending:
-        mark_response_unknown(tx, due.id, "the channel client stopped while it sent a part")
-    elif due.complete:
-        # Its client stopped after the last part, or a receipt came later.
-        move_response(tx, due.id, ResponseState.PENDING, ResponseState.ACKED)
-    elif due.expires_at <= tx.now:
-        expire_response(tx, due.id)
-    elif due.delivery_attempts >= tx.settings.delivery_attempts:
-        # Abandoned by its clients; `reschedule` would have reported an error of its own.
-        _fail_response(tx, due.id, "the channel client stopped at every attempt")
-    else:
-        return False
-    return True
-
-
-def mark_response_unknown(
-    tx: Transaction, response: int, error: str, *, look_up: bool = True
-) -> bool:
-    """Make a pending response unknown: it may have arrived."""
-    move = partial(_move, tx, response, ResponseState.PENDING, ResponseState.UNKNOWN)
-    if not look_up:
-        return move(ResponseUnknown, error)
-    return move(ResponseUnconfirmed, error, recover=tx.now, tell=tx.now + LOOK_UP_TIME)
-
-
 def check_delivery_token(token: str) -> int:
     """The id of the response that a token leases; raises StaleToken if it is not a token."""
     if not _TOKEN.fullmatch(token):
         raise StaleToken(f"{token[:60]!r} is not the token of a delivery", hint=STALE_DELIVERY_HINT)
     return _response_of_token(token)
-
-
-def _move(
-    tx: Transaction,
-    response: int,
-    source: ResponseState,
-    target: ResponseState,
-    event: type[ResponseEvent],
-    error: str | None = None,
-    recover: int | None = None,
-    tell: int | None = None,
-) -> bool:
-    assert target in RESPONSE_STATES[source].moves_to
-    values = {"response": response, "source": source.value, "target": target.value, "error": error}
-    acked = tx.now if target is ResponseState.ACKED else None
-    row = tx.one(MOVE_RESPONSE, {**values, "acked": acked, "recover": recover, "tell": tell})
-    if row is None:
-        return False
-    message_id, agent, conversation_id, channel = row
-    about = MessageRef(agent, conversation_id, message_id)
-    append_event(tx, event(about, channel=channel, error=error))
-    if recover is not None:
-        tx.wake(f"responses:{channel}")
-    return True
 
 
 def _find_delivery(tx: Transaction, token: str) -> Delivery | None:
@@ -499,11 +366,7 @@ def _retry_at(
     tx: Transaction, delivery: Delivery, token: str, error: str, at: int, *, counted: bool
 ) -> None:
     if at >= delivery.expires_at:
-        _fail_response(tx, delivery.id, f"expired before the next attempt; last error: {error}")
+        fail_response(tx, delivery.id, f"expired before the next attempt; last error: {error}")
         return
     values = {"response": delivery.id, "token": token, "at": at, "error": error}
     tx.write(RESCHEDULE_RESPONSE, {**values, "uncounted": 0 if counted else 1})
-
-
-def _fail_response(tx: Transaction, response: int, error: str) -> bool:
-    return move_response(tx, response, ResponseState.PENDING, ResponseState.DEAD, error)

@@ -11,7 +11,7 @@ from bullpen.core.errors import IllegalMove, UnknownResponse
 from bullpen.core.message import PULL_CHANNELS
 from bullpen.core.models import RESPONSES
 from bullpen.core.models.base import const
-from bullpen.core.outbox.delivery import mark_response_unknown, move_response, pending
+from bullpen.core.outbox.transitions import mark_response_unknown, move_response, pending
 from bullpen.core.states import RESPONSE_STATES, ResponseState
 from bullpen.core.store.paging import MAX_ROW_ID
 from bullpen.core.store.statement import Statement

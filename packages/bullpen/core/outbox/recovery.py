@@ -26,10 +26,10 @@ from bullpen.core.outbox.delivery import (
     STALE_DELIVERY_HINT,
     Delivery,
     check_delivery_token,
-    move_response,
 )
 from bullpen.core.outbox.hold import on_hold
 from bullpen.core.outbox.parts import SendingPart, encode_receipts
+from bullpen.core.outbox.transitions import move_response
 from bullpen.core.states import ResponseState
 from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
