@@ -20,7 +20,7 @@ from bullpen.core.queue.enqueue import PlatformEvent, find_receipts
 from bullpen.core.queue.manage import cancel, revise
 from bullpen.core.roster.agents import load_address_book
 from bullpen.core.routing.address import route_text
-from bullpen.core.states import MessageState
+from bullpen.core.states import WAITING_STATES, MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
@@ -50,7 +50,7 @@ def apply_edit(tx: Transaction, channel: str, edit: Edited, policy: str) -> Offe
     if found is None:
         return None
     message_id, state, agent = found
-    if state in (MessageState.PENDING, MessageState.HELD):
+    if state in WAITING_STATES:
         parts = route_text(edit.text, load_address_book(tx), agent)
         if len(parts) == 1 and parts[0].agent == agent and parts[0].text:
             revise(tx, message_id, parts[0].text)
@@ -73,7 +73,7 @@ def apply_edit(tx: Transaction, channel: str, edit: Edited, policy: str) -> Offe
 def withdraw(tx: Transaction, channel: str, deleted: Deleted) -> None:
     """Cancel a deleted message that waits. A run that has begun continues; /stop cancels it."""
     found = _find(tx, channel, deleted)
-    if found is not None and found[1] in (MessageState.PENDING, MessageState.HELD):
+    if found is not None and found[1] in WAITING_STATES:
         cancel(tx, found[0], "deleted by its author")
 
 

@@ -33,6 +33,7 @@ from bullpen.core.queue.lanes import delay_lane, lock_lane, refresh_lane
 from bullpen.core.states import (
     MESSAGE_STATES,
     UNANSWERED_STATES,
+    WAITING_STATES,
     LaneState,
     MessageState,
     source_states,
@@ -181,8 +182,7 @@ def resume(tx: Transaction, message_id: str) -> None:
 def revise(tx: Transaction, message_id: str, text: str) -> None:
     """Change the text of a message that is pending or held."""
     check_text(text, tx.settings.message_bytes)
-    allowed = (MessageState.PENDING, MessageState.HELD)
-    locked = _lock_message(tx, message_id, allowed, "change")
+    locked = _lock_message(tx, message_id, WAITING_STATES, "change")
     _change(tx, REVISE_MESSAGE, locked, {"text": text, "now": tx.now})
     append_event(tx, MessageChanged(locked.message))
 
