@@ -18,6 +18,8 @@ from bullpen.core.strict_json import read_json
 EVENTS_PATH = "/events"
 SIGNATURE = "X-Slack-Signature"
 TIMESTAMP = "X-Slack-Request-Timestamp"
+SWEEP_SECONDS = 300.0
+"""How often the history is read: nobody says when Slack cannot reach the proxy."""
 ANSWER_SECONDS = 10.0
 """Slack waits 3 s; what is stored later is recognized when Slack sends it again."""
 
@@ -34,8 +36,10 @@ class SlackWebhook:
         self._down = asyncio.get_running_loop().create_future()
         try:
             async with self._listener(intake):
-                intake.connected()
-                await self._down
+                while not self._down.done():
+                    intake.connected()
+                    await asyncio.wait({self._down}, timeout=SWEEP_SECONDS)
+                self._down.result()
         except BullpenError as error:
             raise ChannelDown(error.code, str(error), error.hint or "") from None
 

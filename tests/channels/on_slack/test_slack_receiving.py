@@ -9,7 +9,7 @@ import time
 import aiohttp
 import pytest
 
-from bullpen.channels import slack_socket
+from bullpen.channels import slack_socket, slack_webhook
 from bullpen.channels.failures import ChannelDown
 from bullpen.channels.inbound import Edited, Pressed, Proof, Written
 from bullpen.channels.platform import Place
@@ -454,6 +454,18 @@ def test_http_events_need_a_valid_signature(account: Account) -> None:
         assert intake.payloads == []
         assert await post(account, body, sign(body)) == 200
         assert len(intake.payloads) == 1
+
+    http(account).receive(work)
+
+
+def test_with_http_the_history_is_read_now_and_then(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An outage of the proxy is seen by nobody, and Slack sends again for six minutes only."""
+    monkeypatch.setattr(slack_webhook, "SWEEP_SECONDS", 0.05)
+
+    async def work(slack: Slack, intake: Recorder) -> None:
+        await until(lambda: intake.calls.count("connected") >= 3)
 
     http(account).receive(work)
 
