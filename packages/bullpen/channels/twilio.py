@@ -112,6 +112,10 @@ class _Twilio(Platform):
     def render(self, text: Document) -> str:
         """A text as the body of a message."""
 
+    def is_body(self, found: str, body: str) -> bool:
+        """Whether a message of the list has this body."""
+        return found == body.strip()
+
     async def start(self) -> Identity:
         account = self.context.account
         number = self._own.removeprefix(self.prefix)
@@ -199,7 +203,7 @@ class _Twilio(Platform):
             return
         conflict = self._reports.conflict(sid, status)
         await intake.add({**form, PART_KEY: key, CONFLICT: conflict})
-        self._reports.add(key, sid, status)
+        self._reports.add(key, sid, status, self.context.clock.now())
 
     def parse(self, payload: Payload) -> Inbound | None:
         if PART_KEY in payload:
@@ -208,7 +212,7 @@ class _Twilio(Platform):
 
     async def send(self, sending: Sending, note: Note) -> str:
         sid = await self._create(sending, self._envelope(sending))
-        self._reports.sent(sending.key, sid)
+        self._reports.sent(sending.key, sid, self.context.clock.now())
         return sid
 
     async def _create(self, sending: Sending, envelope: Mapping[str, object]) -> str:
@@ -247,7 +251,7 @@ class _Twilio(Platform):
         return {"media_url": [self._listener.capabilities.offer(file)]}
 
     async def recover(self, sending: Sending) -> Recovered:
-        if sid := self._reports.sid_of(sending.key):
+        if sid := self._reports.sid_of(sending.key, sending.began_at):
             return Recovered(Verdict.FOUND, sid)
         body = "" if sending.text is None else self.render(sending.text)
         sent = await self._api.sent(
@@ -255,7 +259,7 @@ class _Twilio(Platform):
         )
         for each in sent:
             text = str(each.body or "").removeprefix(TRIAL_PREFIX).strip()
-            if text != body.strip() or self._reports.is_other(str(each.sid), sending.key):
+            if not self.is_body(text, body) or self._reports.is_other(str(each.sid), sending.key):
                 continue
             if str(each.direction).startswith("outbound") and (body or str(each.num_media) != "0"):
                 return Recovered(Verdict.FOUND, str(each.sid))
@@ -334,6 +338,11 @@ class WhatsApp(_Twilio):
     def fits(self, text: Document) -> bool:
         return fits_whatsapp(text)
 
+    def is_body(self, found: str, body: str) -> bool:
+        # The list has the template's own words as well.
+        is_template = bool(body and self.context.setting("template"))
+        return super().is_body(found, body) or (is_template and _variable(body) in found)
+
     async def _create(self, sending: Sending, envelope: Mapping[str, object]) -> str:
         if not 0 < sending.window_until <= self.context.clock.now():
             try:
@@ -347,16 +356,20 @@ class WhatsApp(_Twilio):
         template = self.context.setting("template").strip()
         if not template or sending.text is None:
             raise WindowClosed("the person's last WhatsApp message is more than 24 hours old")
-        # A variable may have no line break and no run of spaces.
-        text = " ".join(self.render(sending.text).split())
-        if len(text) > TEMPLATE_CHARACTERS:
-            text = f"{text[: TEMPLATE_CHARACTERS - 2].rpartition(' ')[0]} …"
-        variables = json.dumps({"1": text})
+        variables = json.dumps({"1": _variable(self.render(sending.text))})
         return await self._api.create(**envelope, content_sid=template, content_variables=variables)
 
     async def show(self, progress: Progress) -> None:
         if progress.to.message and progress.stage in (Stage.QUEUED, Stage.WORKING):
             await self._api.show_typing(progress.to.message)
+
+
+def _variable(body: str) -> str:
+    """A body as the variable of a template: without line breaks and runs of spaces."""
+    text = " ".join(body.split())
+    if len(text) > TEMPLATE_CHARACTERS:
+        text = f"{text[: TEMPLATE_CHARACTERS - 2].rpartition(' ')[0]} …"
+    return text
 
 
 def _parse_form(request: WebhookRequest) -> dict[str, list[str]]:

@@ -6,6 +6,7 @@ import mimetypes
 import re
 from collections import OrderedDict
 from collections.abc import Mapping
+from typing import TypeVar
 
 from bullpen.channels.inbound import (
     Attachment,
@@ -39,6 +40,8 @@ _RANKS = {
     **dict.fromkeys(ARRIVED | FAILED, 4),
     "read": 5,
 }
+Value = TypeVar("Value")
+
 _MEDIA = re.compile(r"/Messages/([A-Z]{2}[0-9a-f]{32})/Media/(ME[0-9a-f]{32})$")
 
 
@@ -88,7 +91,8 @@ class Reports:
 
     def __init__(self) -> None:
         self._statuses: OrderedDict[str, str] = OrderedDict()
-        self._keys: OrderedDict[str, str] = OrderedDict()
+        self._parts: OrderedDict[str, tuple[str, int]] = OrderedDict()
+        """By SID: the key of the part, and when it was first seen."""
 
     def is_news(self, sid: str, status: str) -> bool:
         """Whether a status is later than the last one, or contradicts it."""
@@ -103,25 +107,29 @@ class Reports:
         ends = (last in ARRIVED and status in FAILED) or (last in FAILED and status in ARRIVED)
         return last if ends else ""
 
-    def add(self, key: str, sid: str, status: str) -> None:
+    def add(self, key: str, sid: str, status: str, now: int) -> None:
         """Remember a status that was stored."""
         _put(self._statuses, sid, status)
-        _put(self._keys, sid, key)
+        self.sent(key, sid, now)
 
-    def sent(self, key: str, sid: str) -> None:
-        """Remember a part whose create was answered."""
-        _put(self._keys, sid, key)
+    def sent(self, key: str, sid: str, now: int) -> None:
+        """Remember a part that Twilio took."""
+        _put(self._parts, sid, self._parts.get(sid, (key, now)))
 
-    def sid_of(self, key: str) -> str:
-        """The SID of a part; empty if it is not known."""
-        return next((sid for sid, each in self._keys.items() if each == key), "")
+    def sid_of(self, key: str, since: int) -> str:
+        """The SID of a part, if it was first seen since then; otherwise empty.
+
+        An earlier one is of an earlier attempt, which a person has repeated.
+        """
+        found = (sid for sid, (each, at) in self._parts.items() if each == key and at >= since)
+        return next(found, "")
 
     def is_other(self, sid: str, key: str) -> bool:
         """Whether a message is known to be another part."""
-        return self._keys.get(sid, key) != key
+        return sid in self._parts and self._parts[sid][0] != key
 
 
-def _put(values: OrderedDict[str, str], name: str, value: str) -> None:
+def _put(values: OrderedDict[str, Value], name: str, value: Value) -> None:
     values[name] = value
     values.move_to_end(name)
     while len(values) > MAX_REPORTS:

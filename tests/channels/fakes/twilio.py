@@ -290,7 +290,7 @@ class FakeTwilio(FakePlatform):
             urls=urls,
         )
         if message.variables:
-            message.body = json.loads(message.variables)["1"]
+            message.body = f"An answer: {json.loads(message.variables)['1']} Reply to go on."
         self._keep(message)
         self._spawn(self._deliver(message))
         return web.json_response(self._resource(message), status=201)

@@ -129,6 +129,29 @@ def test_an_equal_text_of_an_earlier_part_is_not_taken_for_the_part(
     asyncio.run(main())
 
 
+def test_an_earlier_attempt_of_the_part_is_not_taken_for_the_present_one(
+    sms: FakeTwilio, tmp_path: Path
+) -> None:
+    clock = ShiftedClock()
+
+    async def main() -> None:
+        async with started(sms, tmp_path, clock=clock) as platform:
+            await platform.send(a_part("Done."), no_note)
+            clock.shift = HOUR  # a person has it sent again
+            again = a_part("Done.", began_at=clock.now() - 3 * MINUTE)
+            sms.sent(ANN)[0].created -= HOUR / SECOND
+            assert await platform.recover(again) == Recovered(Verdict.NOT_SENT)
+
+    asyncio.run(main())
+
+
+def test_a_template_is_found_by_its_variable(tmp_path: Path) -> None:
+    with FakeTwilio(channel="whatsapp") as fake:
+        part = a_part("One\n\ntwo", window_until=1)
+        found = recover_lost(fake, tmp_path, part)
+        assert found == Recovered(Verdict.FOUND, fake.sent(ANN)[0].sid)
+
+
 @pytest.mark.parametrize("shift", [-2 * HOUR, 2 * HOUR])
 def test_a_wrong_clock_does_not_hide_a_part(shift: int, sms: FakeTwilio, tmp_path: Path) -> None:
     clock = ShiftedClock()
