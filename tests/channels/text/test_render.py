@@ -106,6 +106,20 @@ def test_a_text_that_nobody_can_see_renders_to_nothing(text: str) -> None:
     assert rendered(document) == ["[]", "", "", "", "", ""]
 
 
+def test_an_answer_that_the_parser_fails_on_is_delivered_as_plain_text(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Broken:
+        def parse(self, text: str, env: object) -> object:
+            raise RecursionError
+
+    monkeypatch.setattr("bullpen.channels.text.markdown._parser", Broken)
+    document = Document.parse("**One** @everyone\n\n- two\x00\n\n \n\n# three")
+    assert document.plain() == "**One** @everyone\n\n- two\ufffd\n\n# three"
+    assert len(document.blocks) == 3
+    assert render_discord(document).startswith("\\*\\*One\\*\\* @\u200beveryone\n\n\\- two")
+
+
 def test_nothing_that_a_person_reads_is_lost_by_the_parser() -> None:
     """GFM drops cells beyond the header, the parser what is nested too deep, footnotes vanish."""
     text = (

@@ -67,6 +67,8 @@ def lay_out(document: Document, *, table_width: int, bullet: str) -> Iterator[La
         if content is None or not content.length:
             continue
         first, rest = margins(block, bullet)
+        if previous is None and not first.strip():
+            first = ""  # platforms cut spaces at the start of a message
         yield Laid(
             content=content,
             gap="" if previous is None else gap(previous, block),

@@ -42,10 +42,9 @@ def parse_blocks(markdown: str) -> tuple[Block, ...]:
     """
     text = clean(markdown)
     try:
-        tokens = _parser().parse(text, {})
+        blocks = tuple(_Builder().build(_parser().parse(text, {})))
     except Exception:  # a person is waiting for the answer, formatted or not
-        return _paragraphs(text)
-    blocks = tuple(_Builder().build(tokens))
+        blocks = _paragraphs(text)
     return () if is_blank("".join(each.text for each in blocks)) else blocks
 
 
@@ -55,6 +54,7 @@ def _parser() -> MarkdownIt:
 
 
 def _paragraphs(text: str) -> tuple[Block, ...]:
+    """The text without any markdown read."""
     pieces = (each.strip() for each in re.split(r"\n\s*\n", text))
     return tuple(Paragraph(inline=Inline((Span(each),))) for each in pieces if each)
 
