@@ -50,6 +50,17 @@ def test_a_channel_is_set_up_while_bullpen_runs_and_answers_after_the_pairing(
     assert empty.ok("channel", "test", "telegram", "--json").json["to"] == CHAT
     assert telegram.texts(CHAT)[-1] == "test"
 
+    # The client is stopped while another process uses its bot, and runs again, whatever comes out.
+    probe = ("channel", "setup", "telegram", "--owner", CHAT, "--probe", "--json")
+    findings = empty.ok(*probe, **port).json["findings"]
+    assert all(each["ok"] for each in findings)
+    assert len({each["text"] for each in findings}) == len(findings)
+    refused = empty("channel", "setup", "telegram", *options, stdin="1:x\n", **port)
+    assert refused.status == 1
+    eventually(lambda: _state(empty) == "up", "the channel is up after the checks", SOON)
+    health = _status(empty)["channels"][0]
+    assert health["code"] == ""
+
     empty.ok("channel", "pause", "telegram")
     eventually(lambda: _state(empty) == "paused", "the channel is paused", SOON)
     assert "telegram paused" in empty("status").out

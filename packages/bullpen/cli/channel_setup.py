@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 
 import click
@@ -31,9 +31,10 @@ from bullpen.core.settings.parse import load_lenient
 from bullpen.core.text import MASK
 from bullpen.ops.services.add import add_new_services
 from bullpen.ops.services.launch import STOP_MARGIN_SECONDS, start_lock
-from bullpen.ops.services.supervisor import Supervisor
+from bullpen.ops.services.supervisor import CORE_SERVICES, DOWN_STATES, Supervisor
 
 START_SECONDS = 60.0
+STOP_SECONDS = 60.0
 
 
 @dataclass(slots=True)
@@ -110,14 +111,15 @@ def setup(
             f"{name}.{missing[0]} is not set",
             hint=f"Add --set {missing[0]} VALUE, or run the command at a terminal.",
         )
-    findings = [] if no_check else check_account(settings, name, work.values)
-    _print_findings(findings)
-    if _failed(findings) and not (asks and work.prompter.yes("Save anyway?", default=False)):
-        return _not_saved(work, findings)
-    changed, restart = _save(work, owner or _ask_owner(work))
+    with _stopped(work, needed=probe or not no_check):
+        findings = [] if no_check else check_account(settings, name, work.values)
+        _print_findings(findings)
+        if _failed(findings) and not (asks and work.prompter.yes("Save anyway?", default=False)):
+            return _not_saved(work, findings)
+        changed, restart = _save(work, owner or _ask_owner(work))
+        probed = [each for each in _probe(work) if each not in findings] if probe else []
+        _print_findings(probed)
     started = False if no_start else _start(work)
-    probed = _probe(work) if probe else []
-    _print_findings(probed)
     return Result(
         {
             "channel": name,
@@ -216,7 +218,27 @@ def _save(work: Setup, owner: str) -> tuple[list[str], list[str]]:
         file.write(changes)
     work.settings, _ = load_lenient(os.environ)
     told = "owner_channel" in changes or "owner_id" in changes
-    return sorted(changes), ["processor", "scheduler", "api"] if told else []
+    return sorted(changes), sorted(CORE_SERVICES) if told else []
+
+
+@contextmanager
+def _stopped(work: Setup, *, needed: bool) -> Iterator[None]:
+    """Stop the client meanwhile: two processes with one bot take each other's messages."""
+    supervisor = Supervisor(work.settings)
+    runs = needed and supervisor.alive() and _runs(supervisor, work.name)
+    if runs:
+        supervisor.stop(work.name, STOP_SECONDS)
+    try:
+        yield
+    finally:
+        if runs:
+            supervisor.start_nowait(work.name)
+
+
+def _runs(supervisor: Supervisor, name: str) -> bool:
+    return any(
+        each["name"] == name and each["state"] not in DOWN_STATES for each in supervisor.services()
+    )
 
 
 def _start(work: Setup) -> bool:
