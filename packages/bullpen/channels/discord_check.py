@@ -22,6 +22,7 @@ async def check_account(rest: Rest, application: str, content_on: bool) -> list[
         servers = len(await rest.get_guilds(PAGE, with_counts=False))
         limit = object_of((await rest.get("/gateway/bot")).get("session_start_limit"))
     left = limit.get("remaining")
+    enough = isinstance(left, int) and left > KEPT_SESSIONS
     invitation = (
         f"https://discord.com/oauth2/authorize?client_id={application}"
         f"&scope=bot+applications.commands&permissions={PERMISSIONS}"
@@ -39,10 +40,10 @@ async def check_account(rest: Rest, application: str, content_on: bool) -> list[
         Finding(ok=True, code="message_content", text=content),
         Finding(ok=True, code="servers", text=place),
         Finding(
-            ok=isinstance(left, int) and left > KEPT_SESSIONS,
+            ok=enough,
             code="sessions",
             text=f"{left} of {limit.get('total')} sessions of this day are left.",
-            hint="Find out what else uses this token, and wait until tomorrow.",
+            hint="" if enough else "Find out what else uses this token, and wait until tomorrow.",
         ),
     ]
     if text_of(details, "interactions_endpoint_url"):
