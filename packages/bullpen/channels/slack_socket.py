@@ -24,6 +24,8 @@ from bullpen.channels.slack_events import down_event, event_payload, to_time
 from bullpen.core.clock import SECOND, Clock
 
 CONNECTIONS = 2
+SWEEP_SECONDS = 900.0
+"""How often the history is read: a connection may answer pings and bring no events."""
 PING_SECONDS = 20.0
 """A connection that answers no ping for half of this is closed."""
 HELLO_SECONDS = 15.0
@@ -219,7 +221,13 @@ class SlackSocket:
         """Receive until cancelled; raises `ChannelDown`."""
         keepers = {asyncio.create_task(self._keep(intake)) for _ in range(CONNECTIONS)}
         try:
-            done, _ = await asyncio.wait(keepers, return_when=asyncio.FIRST_COMPLETED)
+            done: set[asyncio.Task[None]] = set()
+            while not done:
+                done, _ = await asyncio.wait(
+                    keepers, timeout=SWEEP_SECONDS, return_when=asyncio.FIRST_COMPLETED
+                )
+                if self._announced and not done:
+                    intake.connected(len(self._open))
             await done.pop()
         finally:
             for tasks in (keepers, self._retired):

@@ -296,6 +296,18 @@ def test_another_process_on_the_app_is_told(
     assert "other connections use the app-level token" in caplog.text
 
 
+def test_connections_that_bring_nothing_are_no_proof_that_nothing_was_written(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slack_socket, "SWEEP_SECONDS", 0.05)
+
+    async def work(slack: Slack, intake: Recorder) -> None:
+        await until(lambda: intake.calls.count("connected") >= 3)
+        assert set(intake.calls) == {"connected"}
+
+    account.receive(work)
+
+
 def test_alone_on_the_app_nothing_is_told(
     account: Account, caplog: pytest.LogCaptureFixture
 ) -> None:
