@@ -13,9 +13,13 @@ from bullpen.core.channels.health import (
     report_state,
     resume_channel,
 )
+from bullpen.core.clock import MINUTE
 from bullpen.core.models import EVENTS
+from bullpen.core.outbox.recovery import found, look_again
 from bullpen.core.store.base import Store
 from tests.conformance.verbs import rows
+from tests.outbox.outgoing import do, status
+from tests.outbox.test_recovery import look_up_one, look_ups, unknown
 from tests.stores import START, FakeClock
 
 
@@ -65,6 +69,28 @@ def test_a_state_that_is_reported_again_is_no_change(store: Store, clock: FakeCl
     clock.advance(10)
     report(store, ChannelState.UP)
     assert see(store).since == since
+
+
+def test_a_channel_that_is_up_again_looks_up_at_once_what_was_put_off(
+    store: Store, clock: FakeClock
+) -> None:
+    report(store, ChannelState.UP)
+    response = unknown(store)
+    report(store, ChannelState.DOWN, "unreachable")
+    clock.advance(11 * MINUTE)
+    do(store, look_again, look_up_one(store)[1], MINUTE)
+    clock.advance(MINUTE)
+    assert look_ups(store) == []
+    report(store, ChannelState.UP)
+    do(store, found, look_up_one(store)[1], "ts-1", last=True)
+    assert status(store, response) == "acked"
+
+
+def test_a_channel_that_is_up_again_leaves_a_look_up_to_its_client(store: Store) -> None:
+    unknown(store)
+    look_up_one(store)
+    report(store, ChannelState.UP)
+    assert look_ups(store) == []
 
 
 def test_activity_adds_up(store: Store) -> None:

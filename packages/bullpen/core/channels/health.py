@@ -11,6 +11,7 @@ from bullpen.core.events.append import append_event
 from bullpen.core.events.channel import ChannelDown, ChannelPaused, ChannelResumed, ChannelUp
 from bullpen.core.models import CHANNEL_HEALTH
 from bullpen.core.models.base import insert_if_absent
+from bullpen.core.outbox.recovery import look_up_now
 from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text
@@ -187,6 +188,7 @@ def report_state(
         told_at = None
         if before.state not in WORKING:
             append_event(tx, ChannelUp(channel=channel))
+            look_up_now(tx, channel)
     # A process that starts again does not know yet why the one before it was down.
     keeps = state in (ChannelState.STARTING, ChannelState.STOPPED) and told_at is not None
     why = (before.code, before.reason, before.hint) if keeps else (code, reason, hint)

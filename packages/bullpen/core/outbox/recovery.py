@@ -149,6 +149,19 @@ END_LOOK_UP: Statement[None] = Statement(
     )
 )
 
+HASTEN_LOOK_UPS: Statement[None] = Statement(
+    lambda: (
+        update(RESPONSES)
+        .where(
+            R.channel == bindparam("channel"),
+            *_unknown(),
+            R.recover_at > bindparam("now"),
+            R.claim_token.is_(None),
+        )
+        .values(recover_at=bindparam("now"))
+    )
+)
+
 SELECT_UNTOLD: Statement[Lookup] = Statement(
     lambda: (
         select(*columns(Lookup, RESPONSES))
@@ -242,6 +255,14 @@ def prove(tx: Transaction, channel: str, response: int, part: int, receipt: str)
         return False
     _count_part(tx, row, receipt)
     return True
+
+
+def look_up_now(tx: Transaction, channel: str) -> int:
+    """Look up at once what waits for a later look-up, because the platform can be reached again."""
+    count = tx.change(HASTEN_LOOK_UPS, {"channel": channel, "now": tx.now})
+    if count:
+        tx.wake(f"responses:{channel}")
+    return count
 
 
 def tell_overdue(tx: Transaction, limit: int) -> int:
