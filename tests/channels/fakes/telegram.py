@@ -111,6 +111,8 @@ class FakeTelegram(FakePlatform):
         self.webhook_error = ""
         self.webhook_secret = ""
         self.webhook_answers: list[int] = []
+        self.allowed: set[str] = set()
+        """The kinds of updates that the bot last asked for; empty is all."""
         self.without: set[str] = set()
         """Methods, in lower case, that this server does not have."""
         self.conflict = ""
@@ -239,6 +241,8 @@ class FakeTelegram(FakePlatform):
         with self._lock:
             number = self._next_update
             self._next_update += 1
+            if self.allowed and not self.allowed & set(update):
+                return number  # nobody has asked for this kind
             update = {"update_id": number, **update}
             for each in range(self.copies("update")):
                 self._queue(number + each, {**update, "update_id": number + each})
@@ -376,6 +380,7 @@ class FakeTelegram(FakePlatform):
     async def _on_setwebhook(self, parameters: Parameters, kind: str) -> object:
         self.webhook = _string(parameters, "url")
         self.webhook_secret = _string(parameters, "secret_token")
+        self._allow(parameters)
         self._wake()
         if self._pusher is None:
             self._pusher = asyncio.create_task(self._push_updates())
@@ -404,6 +409,7 @@ class FakeTelegram(FakePlatform):
         if offset == last_offset and now < last_start + 0.5:
             limit = 1
         self._last_poll = (offset, now)
+        self._allow(parameters)
         self._confirm(offset)
         batch = self._batch(limit)
         if not batch and timeout and not self.conflict:
@@ -411,6 +417,10 @@ class FakeTelegram(FakePlatform):
         if self.conflict:
             raise Failed(409, self.conflict)
         return batch
+
+    def _allow(self, parameters: Parameters) -> None:
+        if kinds := _string(parameters, "allowed_updates"):
+            self.allowed = set(json.loads(kinds))
 
     async def _wait(self, limit: int, end: float) -> list[Object]:
         self._poll += 1
