@@ -11,12 +11,13 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from bullpen.channels.failures import NotSent, OutcomeUnknown, Refused
 from bullpen.channels.platform import Note, Recovered, Sending, Verdict
-from bullpen.channels.slack_api import as_object, as_text, ask
+from bullpen.channels.slack_api import CONNECT_SECONDS, as_object, as_text, ask
 from bullpen.core.answers.attachments import OpenFile
 from bullpen.core.clock import MINUTE
 
 FILE_SETTLED_MS = 2 * MINUTE
 """A file that nobody can see after this time was not shared."""
+UPLOAD_SECONDS = 20.0
 UPLOAD_BYTES = 1 << 16
 
 
@@ -47,11 +48,20 @@ async def _upload(web: AsyncWebClient, url: str, file: OpenFile) -> None:
     headers = {"Content-Length": str(file.size), "Content-Type": "application/octet-stream"}
     try:
         async with session.post(
-            url, data=_pieces(file.file, file.size), headers=headers, proxy=web.proxy
+            url,
+            data=_pieces(file.file, file.size),
+            headers=headers,
+            proxy=web.proxy,
+            timeout=aiohttp.ClientTimeout(total=UPLOAD_SECONDS, sock_connect=CONNECT_SECONDS),
         ) as answer:
             if answer.status != 200:
                 raise NotSent("the file was not uploaded", f"HTTP {answer.status}")
-    except (aiohttp.ClientError, OSError, TimeoutError) as error:
+    except TimeoutError as error:
+        if isinstance(error, aiohttp.ConnectionTimeoutError):
+            raise NotSent("the file was not uploaded", type(error).__name__) from None
+        # Another attempt would take as long, and nothing else would be sent meanwhile.
+        raise Refused(f"its upload takes more than {UPLOAD_SECONDS:g} seconds") from None
+    except (aiohttp.ClientError, OSError) as error:
         raise NotSent("the file was not uploaded", type(error).__name__) from None
 
 

@@ -9,7 +9,7 @@ from io import BytesIO
 
 import pytest
 
-from bullpen.channels import slack_api
+from bullpen.channels import slack_api, slack_files
 from bullpen.channels.failures import (
     ChannelDown,
     NotSent,
@@ -298,6 +298,15 @@ def test_a_file_with_a_lost_answer_is_looked_up_by_its_id(account: Account, take
         return (await slack.recover(file_part(chat, reference=noted[0]))).verdict
 
     assert account.run(work) is (Verdict.FOUND if taken else Verdict.NOT_SENT)
+
+
+def test_a_file_that_takes_too_long_is_refused_and_blocks_nothing(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slack_files, "UPLOAD_SECONDS", 0.3)
+    chat = account.fake.new_chat(direct=True)
+    account.fake.fail(Fault.HANG, "POST /upload/*")
+    assert type(failure(account, file_part(chat))) is Refused
 
 
 def test_the_text_in_place_of_a_refused_file_is_found(account: Account) -> None:
