@@ -218,6 +218,7 @@ def test_a_revoked_token_is_a_state_and_not_a_loop(fake: FakeTelegram) -> None:
 def test_edits_buttons_and_changes_of_chats_arrive(fake: FakeTelegram) -> None:
     async def work() -> None:
         async with receiving(fake) as (intake, _):
+            await intake.wait_for(lambda: intake.connections)  # the kinds are asked for
             message = fake.say(CHAT, PERSON, "one")
             fake.edit(CHAT, message, "two")
             fake.block(GROUP)
