@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bullpen.channels.async_store import AsyncStore
-from bullpen.channels.failures import ChannelDown, RateLimited
+from bullpen.channels.failures import ChannelDown, RateLimited, SendFailed
 from bullpen.channels.inbound import Written
 from bullpen.channels.intake import IntakeQueue
 from bullpen.channels.platform import CatchUp, Place, Platform
@@ -78,7 +78,7 @@ class CatchUpReader:
             self._needed.clear()
             try:
                 await self.catch_up()
-            except (ChannelDown, BullpenError, OSError, TimeoutError) as error:
+            except (ChannelDown, SendFailed, BullpenError, OSError, TimeoutError) as error:
                 self._log.warning("the catch-up failed: %s", error)
             except Exception:
                 self._log.exception("the catch-up failed")

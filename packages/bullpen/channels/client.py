@@ -33,13 +33,15 @@ from bullpen.channels.platform import Address, ChannelContext, Platform
 from bullpen.channels.progress import ProgressDisplay
 from bullpen.channels.recovery import Recovery
 from bullpen.channels.waiting import wait_at_most
+from bullpen.core.background import ended_workers
 from bullpen.core.channels.health import ChannelState
 from bullpen.core.channels.senders import see_sender
 from bullpen.core.clock import MINUTE, SECOND
 from bullpen.core.message import SEPARATOR, Answer, ReplyTo
-from bullpen.core.outbox.delivery import Delivery, reschedule_chat
+from bullpen.core.outbox.delivery import Delivery, expire_leases, reschedule_chat
 from bullpen.core.outbox.write import send_to_person
 from bullpen.core.store.base import Store
+from bullpen.core.store.transaction import Transaction
 
 START_SECONDS = 60.0
 FIRST_CATCH_UP_SECONDS = 15.0
@@ -227,6 +229,7 @@ class Client:
         loop = asyncio.get_running_loop()
         self._fault = loop.create_future()
         try:
+            await self._store.write(self._take_over)
             await self._outgoing.restore_holds()
             await self._catch_up_first()
             self._serving = True
@@ -249,6 +252,11 @@ class Client:
             await self._outgoing.stop()
             if not self._fault.done():
                 self._fault.cancel()
+
+    def _take_over(self, tx: Transaction) -> None:
+        """End the leases of a client that was killed, so that nothing waits for them."""
+        account = self._context.account
+        expire_leases(tx, account, ended_workers(tx, account))
 
     async def _catch_up_first(self) -> None:
         """Store missed messages before live ones, as far as that is quick."""
@@ -277,7 +285,9 @@ class Client:
     # What a delivery tells the account.
 
     def sent(self) -> None:
-        """The platform took a part."""
+        """The platform took a part. After a time without an answer, messages may be missing."""
+        if self._trouble:
+            self._catch_up.wake()
         self._trouble = 0
         self._health.part_sent()
 
@@ -294,6 +304,10 @@ class Client:
             self._open()
         return self._blocked_until
 
+    def hold(self, chat: str, until: int, response: int) -> None:
+        """Send nothing to this chat before this response is looked up, or before this time."""
+        self._outgoing.hold(chat, until, look_up=response)
+
     def look_up(self) -> None:
         """There is a part with an unknown outcome."""
         self._recovery.wake()
@@ -304,7 +318,10 @@ class Client:
         self._catch_up.wake()
 
     def _taken(self, taken: Taken) -> None:
-        """A message was stored: show its progress, and do what could not wait in the store."""
+        """Something was stored: show its progress, and do what could not wait in the store."""
+        if taken.proved:
+            self._outgoing.settle(taken.proved)
+            return
         self._health.message_taken()
         for each in taken.accepted:
             if each.fresh:

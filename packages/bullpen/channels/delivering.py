@@ -67,6 +67,10 @@ class Account(Protocol):
         """The platform does not answer, or refuses the account; returns until when to wait."""
         ...
 
+    def hold(self, chat: str, until: int, response: int) -> None:
+        """Send nothing to this chat before this response is looked up, or before this time."""
+        ...
+
     def look_up(self) -> None:
         """There is a part with an unknown outcome."""
         ...
@@ -223,9 +227,12 @@ class Deliverer:
                 return None
             case _:
                 self._account.trouble(error)
+                # Before the commit, since the look-up that follows it ends the hold.
+                until = now + LOOK_UP_SECONDS * SECOND
+                self._account.hold(chat_of(delivery), until, delivery.id)
                 await self._store.write(lambda tx: mark_unknown(tx, token, text))
                 self._account.look_up()
-                return now + LOOK_UP_SECONDS * SECOND
+                return None
 
         def put_back(tx: Transaction) -> None:
             wait = max(0, until - tx.now)

@@ -70,6 +70,8 @@ class Taken:
     person: str = ""
     """The id of a person whose name is not known."""
     restart: str = ""
+    proved: int = 0
+    """The response whose part the platform confirmed."""
 
 
 NOTHING = Taken()
@@ -157,7 +159,7 @@ class Incoming:
             case Edited() | Deleted() | Pressed():
                 return self._changed(tx, inbound, events)
             case Proof():
-                self._proved(tx, inbound)
+                return self._proved(tx, inbound)
             case ChatChange():
                 self._chat_changed(tx, inbound, events)
             case _:
@@ -378,19 +380,21 @@ class Incoming:
             text += f" To run it, send: /rerun {id_}"
         self._reply(tx, source, text, message_id=id_, metadata=metadata)
 
-    def _proved(self, tx: Transaction, proof: Proof) -> None:
+    def _proved(self, tx: Transaction, proof: Proof) -> Taken:
         found = parse_part_key(proof.key, self._store_id)
         if found is None:
-            return
+            return NOTHING
         response, part = found
         if not proof.failed:
-            prove(tx, self._channel, response, part, proof.receipt)
+            if prove(tx, self._channel, response, part, proof.receipt):
+                return Taken(proved=response)
         else:
             send_to_owner(
                 tx,
                 f"Response {response} on {self._channel} did not arrive, although the platform "
                 f"took it: {proof.failed}.",
             )
+        return NOTHING
 
     def _chat_changed(
         self, tx: Transaction, change: ChatChange, events: Sequence[PlatformEvent]

@@ -16,7 +16,7 @@ from sqlalchemy import bindparam, select
 
 from bullpen.channels.async_store import AsyncStore
 from bullpen.channels.waiting import wait_at_most
-from bullpen.core.clock import MINUTE
+from bullpen.core.clock import MINUTE, SECOND
 from bullpen.core.errors import BullpenError, StaleToken
 from bullpen.core.message import ReplyTo
 from bullpen.core.models import RESPONSES
@@ -35,6 +35,9 @@ POLL_SECONDS = 5.0
 RETRY_SECONDS = 1.0
 LEASE_MS = MINUTE
 """How long a chat waits for a response whose lease was not ended."""
+RECHECK_MS = 2 * SECOND
+MAX_WAIT_OF_LEASE = 1 / 4
+"""The part of their lease for which responses wait in memory for the end of a hold."""
 STOP_SECONDS = 8.0
 MAX_RESTORED = 1_000
 
@@ -99,6 +102,8 @@ class Outgoing:
         self._waiting: dict[str, deque[Delivery]] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._holds: dict[str, int] = {}
+        self._released: dict[str, asyncio.Event] = {}
+        self._looked_up: dict[int, str] = {}
         self._places = asyncio.Semaphore(MAX_CHATS)
         self._due = asyncio.Event()
         self.open = asyncio.Event()
@@ -108,13 +113,26 @@ class Outgoing:
         """There may be responses to send."""
         self._due.set()
 
-    def hold(self, chat: str, until: int) -> None:
-        """Send nothing to this chat before this time: no response overtakes an earlier one."""
+    def hold(self, chat: str, until: int, *, look_up: int = 0) -> None:
+        """Send nothing to this chat before this time: no response overtakes an earlier one.
+
+        With the id of a response that is looked up, the hold ends when it is settled.
+        """
         self._holds[chat] = max(until, self._holds.get(chat, 0))
+        self._released.setdefault(chat, asyncio.Event())
+        if look_up:
+            self._looked_up[look_up] = chat
+
+    def settle(self, response: int) -> None:
+        """End the hold for a response whose outcome is known now."""
+        if (chat := self._looked_up.pop(response, None)) is not None:
+            self.release(chat)
 
     def release(self, chat: str) -> None:
         """End the hold of a chat."""
         self._holds.pop(chat, None)
+        if event := self._released.pop(chat, None):
+            event.set()
         self._due.set()
 
     async def restore_holds(self) -> None:
@@ -172,12 +190,12 @@ class Outgoing:
         waiting = self._waiting[chat]
         try:
             while waiting:
-                until = self._held_until(chat) if self.open.is_set() else self._store.now
+                until = await self._wait_for(chat) if self.open.is_set() else self._store.now
                 if until is not None:
                     rest = list(waiting)
                     waiting.clear()
                     await self._put_back(rest, until)
-                    break
+                    continue
                 async with self._places:
                     if self.open.is_set():
                         until = await self._try(waiting.popleft())
@@ -196,8 +214,26 @@ class Outgoing:
         until = self._holds.get(chat)
         if until is None or until > self._store.now:
             return until
-        del self._holds[chat]
+        self.release(chat)
         return None
+
+    async def _wait_for(self, chat: str) -> int | None:
+        """Wait a moment while the chat is held; returns when its responses are due again.
+
+        They are leased again even if the hold has ended, so that the first one comes first.
+        """
+        until = self._held_until(chat)
+        if until is None:
+            return None
+        lease = self._store.store.settings.delivery_lease_seconds
+        wait = min((until - self._store.now) / SECOND, lease * MAX_WAIT_OF_LEASE)
+        await wait_at_most(self._released[chat], wait)
+        until = self._held_until(chat)
+        now = self._store.now
+        if until is None:
+            return now
+        # A look-up may end the hold earlier.
+        return min(until, now + RECHECK_MS) if chat in self._looked_up.values() else until
 
     async def _try(self, delivery: Delivery) -> int | None:
         try:

@@ -74,7 +74,7 @@ class Recovery:
         )
         for delivery in leased:
             until = self._store.now + LATER_MS
-            self._outgoing.hold(chat_of(delivery), until)
+            self._outgoing.hold(chat_of(delivery), until, look_up=delivery.id)
         await asyncio.gather(*(self._settle(each) for each in leased))
         return len(leased)
 
@@ -89,11 +89,11 @@ class Recovery:
         with suppress(StaleToken):  # a proof arrived meanwhile
             await self._store.write(lambda tx: self._record(tx, delivery, recovered))
         if recovered is None:
-            self._outgoing.hold(chat, self._store.now + UNREACHABLE_MS)
+            self._outgoing.hold(chat, self._store.now + UNREACHABLE_MS, look_up=delivery.id)
         elif recovered.verdict is Verdict.LATER:
-            self._outgoing.hold(chat, self._store.now + LATER_MS)
+            self._outgoing.hold(chat, self._store.now + LATER_MS, look_up=delivery.id)
         else:
-            self._outgoing.release(chat)
+            self._outgoing.settle(delivery.id)
 
     async def _look_up(self, delivery: Delivery) -> Recovered:
         part = delivery.part

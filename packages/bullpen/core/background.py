@@ -222,6 +222,10 @@ DELETE_LOST_WORKERS: Statement[tuple[str | None, str, str, int, int]] = Statemen
     )
 )
 
+LIST_WORKERS: Statement[tuple[str, int]] = Statement(
+    lambda: select(W.id, W.pid).where(W.kind == bindparam("kind"), W.host == bindparam("host"))
+)
+
 COUNT_LIVE_WORKERS: Statement[tuple[str, int]] = Statement(
     lambda: (
         select(W.kind, func.count())
@@ -274,6 +278,14 @@ def count_live_workers(tx: Transaction) -> dict[str, int]:
     """How many processes of each kind are alive."""
     rows = tx.all(COUNT_LIVE_WORKERS, {"silent_since": tx.now - LOST_AFTER_SECONDS * SECOND})
     return {kind: count for kind, count in rows}  # noqa: C416 - rows, not pairs
+
+
+def ended_workers(tx: Transaction, kind: str) -> list[str]:
+    """The workers of a kind whose processes on this host have ended without unregistering."""
+    import psutil  # only here: commands that count live workers start without it
+
+    rows = tx.all(LIST_WORKERS, {"kind": kind, "host": socket.gethostname()})
+    return [worker for worker, pid in rows if not psutil.pid_exists(pid)]
 
 
 def delete_lost_workers(tx: Transaction) -> list[LostWorker]:

@@ -24,6 +24,7 @@ import pytest
 from aiohttp import web
 from multidict import MultiDict
 
+from bullpen.channels.file_types import type_by_name
 from tests.channels.fakes.base import FakePlatform
 from tests.channels.fakes.process import serve
 from tests.ports import free_port
@@ -693,12 +694,13 @@ class TwilioHarness:
         text: str,
         *,
         mention: bool = True,
-        files: Iterable[File] = (),
+        files: Iterable[tuple[str, bytes]] = (),
         thread: str = "",
     ) -> str:
         """A person writes to the bot."""
         assert chat == person, "a chat is the number of its person"
-        return self.fake.say(person, text, files)
+        typed = [(name, type_by_name(name), data) for name, data in files]
+        return self.fake.say(person, text, typed)
 
     def redeliver(self, message_id: str) -> None:
         """Push a message again by both webhooks."""

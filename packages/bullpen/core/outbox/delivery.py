@@ -15,11 +15,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from sqlalchemy import ColumnElement, bindparam, false, null, select, update
+from sqlalchemy import ColumnElement, bindparam, case, false, null, select, update
 
 from bullpen.core.clock import SECOND
 from bullpen.core.errors import BadNumber, StaleToken
 from bullpen.core.models import RESPONSES
+from bullpen.core.models.base import const
 from bullpen.core.outbox.hold import on_hold
 from bullpen.core.outbox.parts import (
     PartReceipt,
@@ -137,6 +138,37 @@ SELECT_DUE: Statement[DueResponse] = Statement(
     DueResponse,
 )
 
+EXPIRE_LEASES: Statement[None] = Statement(
+    lambda: (
+        update(RESPONSES)
+        .where(
+            R.channel == bindparam("channel"),
+            pending(),
+            R.claimed_by == bindparam("worker"),
+            R.claim_token.is_not(None),
+        )
+        .values(
+            available_at=bindparam("now"),
+            lease_expires_at=bindparam("now"),
+            # Nothing was tried if no part was begun.
+            delivery_attempts=R.delivery_attempts - case((R.sending, const(0)), else_=const(1)),
+        )
+    )
+)
+
+EXPIRE_LOOK_UPS: Statement[None] = Statement(
+    lambda: (
+        update(RESPONSES)
+        .where(
+            R.channel == bindparam("channel"),
+            R.status == const(ResponseState.UNKNOWN.value),
+            R.recover_at.is_not(None),
+            R.claimed_by == bindparam("worker"),
+        )
+        .values(recover_at=bindparam("now"))
+    )
+)
+
 LEASE_RESPONSE: Statement[Delivery] = Statement(
     lambda: (
         update(RESPONSES)
@@ -188,6 +220,14 @@ RESCHEDULE_RESPONSE: Statement[None] = Statement(
         )
     )
 )
+
+
+def expire_leases(tx: Transaction, channel: str, workers: Sequence[str]) -> None:
+    """End the leases of clients of this channel that have ended, and those of their look-ups."""
+    values = [{"channel": channel, "worker": each, "now": tx.now} for each in workers]
+    if values:
+        tx.write_each(EXPIRE_LEASES, values)
+        tx.write_each(EXPIRE_LOOK_UPS, values)
 
 
 def lease_responses(

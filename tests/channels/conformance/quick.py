@@ -1,0 +1,25 @@
+"""Shorter waits than people have: how long a look-up gives the platform, and how often it looks."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+QUICK_MS = 500
+SWEEP_SECONDS = 2.0
+
+WAITS = {
+    "slack": (("slack", "SETTLED_MS"), ("slack_files", "FILE_SETTLED_MS")),
+    "sms": (("twilio", "SETTLED_MS"),),
+    "whatsapp": (("twilio", "SETTLED_MS"),),
+    "discord": (),
+    "telegram": (),
+}
+
+
+def waits(channel: str) -> list[tuple[object, str, float]]:
+    """The constants of a channel and their values for tests: module, name and value."""
+    names = (("recovery", "LATER_MS"), *WAITS[channel])
+    found: list[tuple[object, str, float]] = [
+        (import_module(f"bullpen.channels.{module}"), name, QUICK_MS) for module, name in names
+    ]
+    return [*found, (import_module("bullpen.channels.catch_up"), "SWEEP_SECONDS", SWEEP_SECONDS)]

@@ -1,0 +1,104 @@
+"""Who may write: pairing, tiers, groups, and one decision for every way in."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from bullpen.core.channels.chats import Access
+from bullpen.core.channels.pairing import approve
+from bullpen.core.channels.senders import Tier
+from bullpen.core.models import CHATS, MESSAGES, RESPONSES, SENDERS
+from tests.channels.conformance.conftest import Account
+from tests.conformance.verbs import rows
+from tests.processor.working import eventually
+
+STRANGER = 9
+
+
+def code_of(served: Account) -> str:
+    """The pairing code that a stranger was sent."""
+    chat = served.direct(STRANGER)
+    eventually(lambda: bool(served.posts(chat)), "the reply with the code")
+    found = re.search(r"approve ([A-Z0-9]{8})", served.posts(chat)[0])
+    assert found is not None, served.posts(chat)
+    return found[1]
+
+
+def test_a_stranger_gets_one_code_and_is_let_in_by_it(served: Account) -> None:
+    served.say("hello", STRANGER)
+    code = code_of(served)
+    with served.store.write() as tx:
+        assert approve(tx, served.channel, code, Tier.MEMBER, by="owner") is not None
+    served.say("hello again", STRANGER)
+    served.stored("hello again")
+
+
+def test_a_stranger_costs_one_row_and_one_reply_an_hour(served: Account) -> None:
+    for each in range(20):
+        served.say(f"hello {each}", STRANGER)
+    served.say("from a member")
+    served.stored("from a member")
+    (row,) = (
+        each for each in rows(served.store, SENDERS) if each["sender_id"] == served.person(STRANGER)
+    )
+    assert row["tier"] is None
+    assert not [
+        each for each in rows(served.store, CHATS) if each["chat"] == served.direct(STRANGER)
+    ]
+    code_of(served)
+    assert len(served.posts(served.direct(STRANGER))) == 1
+    assert len(rows(served.store, RESPONSES)) == 1
+
+
+def test_a_blocked_person_gets_no_answer(served: Account) -> None:
+    served.pair(2, Tier.BLOCKED)
+    served.say("hello", 2)
+    served.say("/whoami", 2)
+    served.say("from a member")
+    served.stored("from a member")
+    assert not rows(served.store, RESPONSES)
+
+
+@pytest.mark.parametrize(
+    "command", ["/restart", "/approve ABCD2345", "/pause coder", "/resume coder"]
+)
+def test_a_member_cannot_do_what_the_owner_can(served: Account, command: str) -> None:
+    served.say(command)
+    eventually(lambda: any("Only the owner" in each for each in served.posts()), "the refusal")
+    assert not rows(served.store, MESSAGES)
+
+
+def test_a_guest_writes_to_the_default_agent_whatever_the_text_begins_with(served: Account) -> None:
+    from tests.conformance.verbs import hire
+
+    hire(served.store, "writer")
+    served.pair(2, Tier.GUEST)
+    served.say("@writer hello", 2)
+    served.stored("@writer hello")
+    assert [each["agent"] for each in served.messages()] == ["coder"]
+
+
+def test_a_group_must_be_let_in_and_a_mention_decides(served: Account) -> None:
+    if not served.kind.groups:
+        pytest.skip("the platform has no groups")
+    group = served.platform.chat(False)
+    served.say("not let in", chat=group)
+    eventually(lambda: bool(served.posts(group)), "the reply with the code")
+    assert "not allowed" in served.posts(group)[0]
+    served.allow(group)
+    served.say("no mention", chat=group, mention=False)
+    served.say("with a mention", chat=group)
+    served.stored("with a mention")
+
+
+def test_in_a_group_for_everyone_strangers_are_guests(served: Account) -> None:
+    if not served.kind.groups:
+        pytest.skip("the platform has no groups")
+    group = served.platform.chat(False)
+    served.allow(group, Access.EVERYONE)
+    served.say("from a stranger", STRANGER, chat=group)
+    served.stored("from a stranger")
+    served.say("/default coder", STRANGER, chat=group)
+    eventually(lambda: any("Only paired people" in each for each in served.posts(group)), "refused")

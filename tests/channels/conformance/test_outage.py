@@ -1,0 +1,61 @@
+"""Outages: of the platform, of the client, and of the connection between them."""
+
+from __future__ import annotations
+
+from tests.channels.conformance.conftest import Account
+from tests.processor.working import eventually
+
+OFFLINE = 25
+
+
+def test_what_was_written_while_the_platform_was_not_reachable_is_taken_in_once(
+    served: Account,
+) -> None:
+    served.say("before")
+    served.stored("before")
+    served.platform.offline()
+    texts = [f"meanwhile {each}" for each in range(OFFLINE)]
+    for each in texts:
+        served.say(each)
+    id_ = served.respond("an answer from the outage")
+    served.platform.online()
+    served.stored("before", *texts)
+    served.ends(id_, "acked")
+    served.say("after")
+    served.stored("before", *texts, "after")
+
+
+def test_what_was_written_while_bullpen_was_stopped_is_taken_in_once(served: Account) -> None:
+    served.say("before")
+    served.stored("before")
+    served.stop()
+    texts = [f"meanwhile {each}" for each in range(OFFLINE)]
+    for each in texts:
+        served.say(each)
+    served.start()
+    served.stored("before", *texts)
+    served.say("after")
+    served.stored("before", *texts, "after")
+
+
+def test_responses_wait_while_bullpen_is_stopped(served: Account) -> None:
+    served.stop()
+    ids = [served.respond(f"number {each}") for each in range(5)]
+    served.start()
+    for each in ids:
+        served.ends(each, "acked")
+    served.seen(*(f"number {each}" for each in range(5)))
+
+
+def test_a_paused_channel_neither_receives_nor_sends(served: Account) -> None:
+    from bullpen.core.channels.health import pause_channel, resume_channel
+
+    with served.store.write() as tx:
+        pause_channel(tx, served.channel)
+    eventually(lambda: served.state()[0] == "paused", "it is paused")
+    id_ = served.respond("later")
+    assert served.response(id_)["status"] == "pending"
+    assert not served.posts()
+    with served.store.write() as tx:
+        resume_channel(tx, served.channel)
+    served.ends(id_, "acked")
