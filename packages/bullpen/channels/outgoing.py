@@ -104,6 +104,7 @@ class Outgoing:
         self._holds: dict[str, int] = {}
         self._released: dict[str, asyncio.Event] = {}
         self._looked_up: dict[int, str] = {}
+        self._released_now: set[str] = set()
         self._places = asyncio.Semaphore(MAX_CHATS)
         self._due = asyncio.Event()
         self.open = asyncio.Event()
@@ -131,6 +132,7 @@ class Outgoing:
     def release(self, chat: str) -> None:
         """End the hold of a chat."""
         self._holds.pop(chat, None)
+        self._released_now.add(chat)
         if event := self._released.pop(chat, None):
             event.set()
         self._due.set()
@@ -172,14 +174,21 @@ class Outgoing:
         space = MAX_LEASED - self._count()
         if space <= 0:
             return []
+        self._released_now.clear()
         leased = await self._store.write(
             lambda tx: lease_responses(tx, self._channel, self._worker(), space)
         )
+        # An earlier response of a chat that was released meanwhile may not be among these.
+        early = [each for each in leased if chat_of(each) in self._released_now]
         for delivery in sorted(leased, key=lambda each: each.id):
             chat = chat_of(delivery)
+            if delivery in early:
+                continue
             self._waiting.setdefault(chat, deque()).append(delivery)
             if chat not in self._tasks:
                 self._tasks[chat] = asyncio.create_task(self._serve(chat))
+        if early:
+            await self._put_back(early, self._store.now)
         return leased
 
     def _count(self) -> int:
