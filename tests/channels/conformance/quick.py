@@ -8,9 +8,9 @@ QUICK_MS = 500
 SWEEP_SECONDS = 2.0
 
 WAITS = {
-    "slack": (("slack", "SETTLED_MS"), ("slack_files", "FILE_SETTLED_MS")),
-    "sms": (("twilio", "SETTLED_MS"),),
-    "whatsapp": (("twilio", "SETTLED_MS"),),
+    "slack": (("slack.platform", "SETTLED_MS"), ("slack.files", "FILE_SETTLED_MS")),
+    "sms": (("twilio.platform", "SETTLED_MS"),),
+    "whatsapp": (("twilio.platform", "SETTLED_MS"),),
     "discord": (),
     "telegram": (),
 }

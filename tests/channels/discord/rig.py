@@ -12,7 +12,7 @@ from functools import wraps
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from bullpen.channels.discord import Discord
+from bullpen.channels.discord.platform import Discord
 from bullpen.channels.failures import ChannelDown
 from bullpen.channels.inbound import Inbound, Payload, Written
 from bullpen.channels.platform import Address, Button, ChannelContext, Sending

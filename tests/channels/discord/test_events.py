@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bullpen.channels.discord_events import (
+from bullpen.channels.discord.events import (
     event_payload,
     expires_at,
     parse_event,

@@ -42,7 +42,7 @@ async def test_commands_are_registered_when_they_have_changed(
         assert len(fake.commands) == 1
         names = {each["name"] for each in fake.commands[0]}
         assert {"agents", "status"} <= names
-        monkeypatch.setattr("bullpen.channels.discord.COMMANDS", ())
+        monkeypatch.setattr("bullpen.channels.discord.platform.COMMANDS", ())
         await rig.discord.start()
         assert fake.commands[1:] == [[]]
 

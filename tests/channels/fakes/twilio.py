@@ -684,7 +684,7 @@ class TwilioHarness:
 
     def hasten(self, patch: pytest.MonkeyPatch) -> None:
         """Shorten the times for which no test wants to wait."""
-        patch.setattr("bullpen.channels.twilio.SETTLED_MS", 1_000)
+        patch.setattr("bullpen.channels.twilio.platform.SETTLED_MS", 1_000)
         patch.setattr("bullpen.channels.catch_up.SWEEP_SECONDS", 1.0)
 
     def say(

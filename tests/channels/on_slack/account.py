@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from bullpen.channels.inbound import Inbound, Payload
 from bullpen.channels.platform import Address, ChannelContext, Sending
-from bullpen.channels.slack import Slack
+from bullpen.channels.slack.platform import Slack
 from bullpen.channels.text.tree import Document
 from bullpen.core.clock import SystemClock
 from bullpen.core.registry import CHANNELS, ChannelInfo

@@ -10,8 +10,8 @@ import pytest
 from bullpen.channels.failures import ChannelDown, Refused
 from bullpen.channels.inbound import Attachment
 from bullpen.channels.platform import Address, Finding, Identity, Progress, Stage
-from bullpen.channels.slack import Slack
-from bullpen.channels.slack_manifest import SCOPES, app_manifest, command_name, manifest
+from bullpen.channels.slack.manifest import SCOPES, app_manifest, command_name, manifest
+from bullpen.channels.slack.platform import Slack
 from bullpen.core.errors import BadSetting
 from tests.channels.fakes.faults import Fault
 from tests.channels.fakes.slack import APP_TOKEN, BOT_TOKEN

@@ -16,7 +16,7 @@ from bullpen.channels.inbound import (
     Proof,
     Written,
 )
-from bullpen.channels.slack_events import (
+from bullpen.channels.slack.events import (
     SlackBot,
     down_event,
     event_payload,

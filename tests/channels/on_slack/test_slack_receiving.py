@@ -9,11 +9,12 @@ import time
 import aiohttp
 import pytest
 
-from bullpen.channels import slack_socket, slack_webhook
 from bullpen.channels.failures import ChannelDown
 from bullpen.channels.inbound import Edited, Pressed, Proof, Written
 from bullpen.channels.platform import Place
-from bullpen.channels.slack import Slack
+from bullpen.channels.slack import socket as slack_socket
+from bullpen.channels.slack import webhook as slack_webhook
+from bullpen.channels.slack.platform import Slack
 from tests.channels.fakes.faults import Fault
 from tests.channels.fakes.slack import APP_TOKEN, BOT_TOKEN, sign
 from tests.channels.on_slack.account import (

@@ -9,7 +9,6 @@ from io import BytesIO
 
 import pytest
 
-from bullpen.channels import slack_api, slack_files
 from bullpen.channels.failures import (
     ChannelDown,
     NotSent,
@@ -20,7 +19,9 @@ from bullpen.channels.failures import (
     Undeliverable,
 )
 from bullpen.channels.platform import Button, Sending, Verdict
-from bullpen.channels.slack import Slack
+from bullpen.channels.slack import api as slack_api
+from bullpen.channels.slack import files as slack_files
+from bullpen.channels.slack.platform import Slack
 from bullpen.core.answers.attachments import OpenFile
 from tests.channels.fakes.faults import Fault
 from tests.channels.fakes.slack import BOT_TOKEN, plain

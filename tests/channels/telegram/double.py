@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bullpen.channels.inbound import Inbound, Payload, Written
 from bullpen.channels.platform import Address, Button, ChannelContext, Sending
-from bullpen.channels.telegram import Telegram
+from bullpen.channels.telegram.platform import Telegram
 from bullpen.channels.text.tree import Document
 from bullpen.core.answers.attachments import OpenFile
 from bullpen.core.clock import SystemClock

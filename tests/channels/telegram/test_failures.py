@@ -8,7 +8,6 @@ import time
 
 import pytest
 
-from bullpen.channels import telegram_api
 from bullpen.channels.failures import (
     ChannelDown,
     ChatMoved,
@@ -19,6 +18,7 @@ from bullpen.channels.failures import (
     SendFailed,
     Undeliverable,
 )
+from bullpen.channels.telegram import api as telegram_api
 from tests.channels.fakes.faults import Fault
 from tests.channels.fakes.telegram import SEND, TOKEN, FakeTelegram
 from tests.channels.telegram.double import CHAT, GROUP, note, part, started

@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from bullpen.channels import telegram
 from bullpen.channels.failures import ChannelDown
 from bullpen.channels.inbound import ChatChange, Edited, Pressed
+from bullpen.channels.telegram import platform as telegram
 from tests.channels.fakes.faults import Fault
 from tests.channels.fakes.telegram import TOKEN, FakeTelegram
 from tests.channels.telegram.double import (

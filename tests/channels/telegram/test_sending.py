@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bullpen.channels.platform import Address, Progress, Recovered, Stage, Verdict
-from bullpen.channels.telegram import Telegram
+from bullpen.channels.telegram.platform import Telegram
 from bullpen.channels.text.tree import Document
 from bullpen.core.answers.attachments import OpenFile
 from tests.channels.fakes.telegram import SEND, FakeTelegram, Post

@@ -8,13 +8,13 @@ import urllib.request
 
 import pytest
 
-from bullpen.channels import telegram
 from bullpen.channels.failures import ChannelDown, NotSent
 from bullpen.channels.fetching import BadAnswer
 from bullpen.channels.inbound import Attachment
 from bullpen.channels.platform import Finding, Identity
-from bullpen.channels.telegram import Telegram
-from bullpen.channels.telegram_api import BotApi
+from bullpen.channels.telegram import platform as telegram
+from bullpen.channels.telegram.api import BotApi
+from bullpen.channels.telegram.platform import Telegram
 from tests.channels.fakes.faults import Fault
 from tests.channels.fakes.telegram import BOT_ID, TOKEN, FakeTelegram
 from tests.channels.telegram.double import CHAT, PERSON, context, note, part, receiving, started

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bullpen.channels.inbound import Attachment, Chat, ChatChange, Edited, Inbound, Pressed, Written
-from bullpen.channels.telegram_updates import Bot, parse_update
+from bullpen.channels.telegram.updates import Bot, parse_update
 
 BOT = Bot(7000000001, "bullpen_bot")
 NOW = 1_800_000_000_000

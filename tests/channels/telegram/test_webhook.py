@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 import aiohttp
 import pytest
 
-from bullpen.channels import telegram
 from bullpen.channels.failures import ChannelDown
+from bullpen.channels.telegram import platform as telegram
 from tests.channels.fakes.faults import Fault
 from tests.channels.fakes.telegram import FakeTelegram
 from tests.channels.telegram.double import CHAT, PERSON, RecordingIntake, receiving, started

@@ -12,7 +12,7 @@ from pathlib import Path
 from bullpen.channels.inbound import Inbound, Payload
 from bullpen.channels.platform import Address, ChannelContext, Place, Sending
 from bullpen.channels.text.tree import Document
-from bullpen.channels.twilio import Sms, WhatsApp
+from bullpen.channels.twilio.platform import Sms, WhatsApp
 from bullpen.core.answers.attachments import OpenFile
 from bullpen.core.clock import HOUR, MINUTE, SystemClock
 from bullpen.core.registry import CHANNELS, ChannelInfo

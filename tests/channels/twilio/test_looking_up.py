@@ -246,7 +246,7 @@ def test_many_missed_messages_come_page_by_page_also_within_one_second(
 def test_more_than_a_page_of_the_api_is_read(
     sms: FakeTwilio, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bullpen.channels.twilio_api.PAGE_SIZE", 4)
+    monkeypatch.setattr("bullpen.channels.twilio.api.PAGE_SIZE", 4)
     for number in range(10):
         sms.say(ANN, f"message {number}", push=False)
 

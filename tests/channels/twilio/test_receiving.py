@@ -470,7 +470,7 @@ def test_media_elsewhere_never_gets_the_credentials(sms: FakeTwilio, tmp_path: P
 def test_without_a_public_url_the_list_is_read_regularly(
     sms: FakeTwilio, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bullpen.channels.twilio.POLL_SECONDS", 0.05)
+    monkeypatch.setattr("bullpen.channels.twilio.platform.POLL_SECONDS", 0.05)
 
     async def main() -> None:
         async with receiving(sms, tmp_path, {"public_url": ""}) as (platform, intake):

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.channels import twilio_api
 from bullpen.channels.failures import (
     ChannelDown,
     NotSent,
@@ -25,7 +24,8 @@ from bullpen.channels.failures import (
 from bullpen.channels.platform import Address, Progress, Stage
 from bullpen.channels.text.plain import render_sms, segments
 from bullpen.channels.text.tree import Document
-from bullpen.channels.twilio import MAX_SEGMENTS
+from bullpen.channels.twilio import api as twilio_api
+from bullpen.channels.twilio.platform import MAX_SEGMENTS
 from bullpen.core.answers.attachments import OpenFile
 from bullpen.core.clock import HOUR, SECOND, SystemClock
 from tests.channels.fakes.faults import Fault
@@ -107,7 +107,7 @@ def test_a_name_without_an_address_and_a_false_certificate_are_not_sent() -> Non
     from urllib3.exceptions import MaxRetryError, NameResolutionError
     from urllib3.exceptions import SSLError as PoolError
 
-    from bullpen.channels.twilio_errors import failure
+    from bullpen.channels.twilio.errors import failure
 
     name = NameResolutionError("api.twilio.com", None, OSError())  # type: ignore[arg-type]
     certificate = PoolError(ssl.SSLCertVerificationError("self-signed"))
@@ -201,7 +201,7 @@ def test_revoked_credentials_take_the_channel_down(sms: FakeTwilio, tmp_path: Pa
 def test_an_answer_of_a_proxy_in_between_is_unknown(sms: FakeTwilio, tmp_path: Path) -> None:
     from twilio.base.exceptions import TwilioRestException
 
-    from bullpen.channels.twilio_errors import failure
+    from bullpen.channels.twilio.errors import failure
 
     for status in (404, 408, 413, 502):
         error = TwilioRestException(status, "/Messages.json", "", status)

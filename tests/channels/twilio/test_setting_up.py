@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.channels import twilio_setup
 from bullpen.channels.failures import ChannelDown
 from bullpen.channels.platform import Finding, Identity
+from bullpen.channels.twilio import setup as twilio_setup
 from bullpen.cli import channel_setup
 from bullpen.cli.setup_prompts import DefaultPrompter
 from bullpen.core.registry import CHANNELS, ChannelInfo

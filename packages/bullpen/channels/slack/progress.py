@@ -6,7 +6,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from bullpen.channels.failures import Refused
 from bullpen.channels.platform import Address, Progress, Stage
-from bullpen.channels.slack_api import ask
+from bullpen.channels.slack.api import ask
 
 DEFAULT_STATUS = "is working…"
 WAITING_STATUS = "is waiting…"

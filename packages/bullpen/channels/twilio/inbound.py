@@ -19,7 +19,7 @@ from bullpen.channels.inbound import (
     Source,
     Written,
 )
-from bullpen.channels.twilio_errors import undelivered
+from bullpen.channels.twilio.errors import undelivered
 
 STOP_WORDS = frozenset(
     {"STOP", "STOPALL", "UNSUBSCRIBE", "CANCEL", "END", "QUIT", "REVOKE", "OPTOUT"}

@@ -17,9 +17,9 @@ from discord.errors import ConnectionClosed
 from discord.gateway import DiscordWebSocket, ReconnectWebSocket
 from yarl import URL
 
-from bullpen.channels.discord_dispatch import Dispatch
-from bullpen.channels.discord_events import object_of, text_of
-from bullpen.channels.discord_rest import Rest, token_hint
+from bullpen.channels.discord.dispatch import Dispatch
+from bullpen.channels.discord.events import object_of, text_of
+from bullpen.channels.discord.rest import Rest, token_hint
 from bullpen.channels.failures import ChannelDown
 from bullpen.channels.platform import ChannelContext
 from bullpen.core.clock import SECOND

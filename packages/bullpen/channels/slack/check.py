@@ -13,7 +13,7 @@ from slack_sdk.web.async_slack_response import AsyncSlackResponse
 
 from bullpen.channels.failures import ChannelDown, Refused, SendFailed
 from bullpen.channels.platform import ChannelContext, Finding, Identity
-from bullpen.channels.slack_api import (
+from bullpen.channels.slack.api import (
     REPLACE_HINT,
     Object,
     as_object,
@@ -22,9 +22,9 @@ from bullpen.channels.slack_api import (
     ask,
     ask_with_headers,
 )
-from bullpen.channels.slack_events import METADATA_EVENT, SlackBot
-from bullpen.channels.slack_manifest import OPTIONAL_SCOPES, SCOPES
-from bullpen.channels.slack_socket import CONNECTIONS_HINT, Connection
+from bullpen.channels.slack.events import METADATA_EVENT, SlackBot
+from bullpen.channels.slack.manifest import OPTIONAL_SCOPES, SCOPES
+from bullpen.channels.slack.socket import CONNECTIONS_HINT, Connection
 
 PROBE_SECONDS = 10.0
 PROBE_INTERVAL = 0.5

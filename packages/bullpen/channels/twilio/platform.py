@@ -51,8 +51,8 @@ from bullpen.channels.text.plain import (
     segments,
 )
 from bullpen.channels.text.tree import Document
-from bullpen.channels.twilio_api import TwilioApi, sent_at
-from bullpen.channels.twilio_inbound import (
+from bullpen.channels.twilio.api import TwilioApi, sent_at
+from bullpen.channels.twilio.inbound import (
     CONFLICT,
     CURSOR,
     PART_KEY,
@@ -62,7 +62,7 @@ from bullpen.channels.twilio_inbound import (
     parse_message,
     parse_report,
 )
-from bullpen.channels.twilio_setup import Setup, check_setup, probe_account
+from bullpen.channels.twilio.setup import Setup, check_setup, probe_account
 from bullpen.core.clock import MINUTE, SECOND
 from bullpen.core.errors import BullpenError
 

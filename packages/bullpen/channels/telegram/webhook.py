@@ -11,8 +11,8 @@ from contextlib import asynccontextmanager
 from bullpen.channels.failures import ChannelDown
 from bullpen.channels.listener import JSON, Hook, Listener, WebhookAnswer, WebhookRequest
 from bullpen.channels.platform import ChannelContext, Intake
-from bullpen.channels.telegram_api import BotApi
-from bullpen.channels.telegram_updates import UPDATE_TYPES
+from bullpen.channels.telegram.api import BotApi
+from bullpen.channels.telegram.updates import UPDATE_TYPES
 from bullpen.core.errors import BullpenError
 
 PATH = "/updates"

@@ -20,7 +20,7 @@ from twilio.rest.api.v2010.account.message import MessageInstance
 
 from bullpen.channels.failures import NotSent, OutcomeUnknown, RateLimited
 from bullpen.channels.platform import ChannelContext, Download
-from bullpen.channels.twilio_errors import failure
+from bullpen.channels.twilio.errors import failure
 from bullpen.core.clock import SECOND
 
 API_SECONDS = 20.0

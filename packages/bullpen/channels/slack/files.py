@@ -11,7 +11,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from bullpen.channels.failures import NotSent, OutcomeUnknown, Refused
 from bullpen.channels.platform import Note, Recovered, Sending, Verdict
-from bullpen.channels.slack_api import CONNECT_SECONDS, as_object, as_text, ask
+from bullpen.channels.slack.api import CONNECT_SECONDS, as_object, as_text, ask
 from bullpen.core.answers.attachments import OpenFile
 from bullpen.core.clock import MINUTE
 

@@ -19,8 +19,8 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from bullpen.channels.failures import ChannelDown, RateLimited, Refused, SendFailed
 from bullpen.channels.platform import Intake
-from bullpen.channels.slack_api import Object, as_object, as_text, ask
-from bullpen.channels.slack_events import down_event, event_payload, to_time
+from bullpen.channels.slack.api import Object, as_object, as_text, ask
+from bullpen.channels.slack.events import down_event, event_payload, to_time
 from bullpen.core.clock import SECOND, Clock
 
 CONNECTIONS = 2

@@ -10,8 +10,8 @@ from slack_sdk.signature import SignatureVerifier
 from bullpen.channels.failures import ChannelDown
 from bullpen.channels.listener import FORM, Hook, Listener, WebhookAnswer, WebhookRequest
 from bullpen.channels.platform import ChannelContext, Intake
-from bullpen.channels.slack_api import Object, as_object, as_text
-from bullpen.channels.slack_events import down_event, event_payload
+from bullpen.channels.slack.api import Object, as_object, as_text
+from bullpen.channels.slack.events import down_event, event_payload
 from bullpen.core.errors import BullpenError
 from bullpen.core.strict_json import read_json
 

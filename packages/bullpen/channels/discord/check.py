@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bullpen.channels.discord_events import object_of, text_of
-from bullpen.channels.discord_gateway import INTENT_HINT, KEPT_SESSIONS
-from bullpen.channels.discord_rest import PAGE, Rest
+from bullpen.channels.discord.events import object_of, text_of
+from bullpen.channels.discord.gateway import INTENT_HINT, KEPT_SESSIONS
+from bullpen.channels.discord.rest import PAGE, Rest
 from bullpen.channels.platform import Finding
 from bullpen.core.text import format_count
 

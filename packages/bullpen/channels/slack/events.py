@@ -23,7 +23,7 @@ from bullpen.channels.inbound import (
     Source,
     Written,
 )
-from bullpen.channels.slack_api import Object, as_object, as_objects, as_text
+from bullpen.channels.slack.api import Object, as_object, as_objects, as_text
 
 METADATA_EVENT = "bullpen_part"
 """The type of the metadata on every post; its payload has the key of the part."""

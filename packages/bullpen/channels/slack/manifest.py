@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from bullpen.channels.slack_events import METADATA_EVENT
-from bullpen.channels.slack_webhook import EVENTS_PATH
+from bullpen.channels.slack.events import METADATA_EVENT
+from bullpen.channels.slack.webhook import EVENTS_PATH
 from bullpen.core.errors import BadSetting
 
 SCOPES = (

@@ -38,7 +38,7 @@ from bullpen.channels.platform import (
     Verdict,
 )
 from bullpen.channels.reachable import host_pattern
-from bullpen.channels.slack_api import (
+from bullpen.channels.slack.api import (
     Object,
     as_object,
     as_objects,
@@ -48,8 +48,8 @@ from bullpen.channels.slack_api import (
     new_session,
     next_cursor,
 )
-from bullpen.channels.slack_check import check_slack, probe_slack, sign_in
-from bullpen.channels.slack_events import (
+from bullpen.channels.slack.check import check_slack, probe_slack, sign_in
+from bullpen.channels.slack.events import (
     METADATA_EVENT,
     REINSTALL_HINT,
     SlackBot,
@@ -58,10 +58,10 @@ from bullpen.channels.slack_events import (
     part_key,
     to_time,
 )
-from bullpen.channels.slack_files import find_file, share_file
-from bullpen.channels.slack_progress import SlackProgress
-from bullpen.channels.slack_socket import SlackSocket
-from bullpen.channels.slack_webhook import SlackWebhook
+from bullpen.channels.slack.files import find_file, share_file
+from bullpen.channels.slack.progress import SlackProgress
+from bullpen.channels.slack.socket import SlackSocket
+from bullpen.channels.slack.webhook import SlackWebhook
 from bullpen.channels.text.slack import fits_slack, render_slack
 from bullpen.channels.text.tree import Document
 from bullpen.core.clock import MINUTE, SECOND

@@ -17,9 +17,9 @@ import discord
 from yarl import URL
 
 from bullpen.channels.commands import COMMANDS
-from bullpen.channels.discord_check import check_account, probe_chat
-from bullpen.channels.discord_dispatch import Dispatch
-from bullpen.channels.discord_events import (
+from bullpen.channels.discord.check import check_account, probe_chat
+from bullpen.channels.discord.dispatch import Dispatch
+from bullpen.channels.discord.events import (
     Data,
     event_payload,
     expires_at,
@@ -30,10 +30,10 @@ from bullpen.channels.discord_events import (
     snowflake_at,
     text_of,
 )
-from bullpen.channels.discord_gateway import Gateway
-from bullpen.channels.discord_interactions import Interactions, register_commands
-from bullpen.channels.discord_rest import PAGE, Limits, Rest, ThreadClosed, token_hint
-from bullpen.channels.discord_servers import Servers
+from bullpen.channels.discord.gateway import Gateway
+from bullpen.channels.discord.interactions import Interactions, register_commands
+from bullpen.channels.discord.rest import PAGE, Limits, Rest, ThreadClosed, token_hint
+from bullpen.channels.discord.servers import Servers
 from bullpen.channels.failures import (
     ChannelDown,
     NotSent,

@@ -16,8 +16,8 @@ from pathlib import Path
 import aiohttp
 import discord
 
-from bullpen.channels.discord_events import SLASH_COMMAND, Data, text_of
-from bullpen.channels.discord_rest import Rest
+from bullpen.channels.discord.events import SLASH_COMMAND, Data, text_of
+from bullpen.channels.discord.rest import Rest
 from bullpen.channels.failures import SendFailed
 
 ANSWER_SECONDS = 60.0

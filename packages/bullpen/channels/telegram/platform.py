@@ -36,10 +36,10 @@ from bullpen.channels.platform import (
     Sending,
     Stage,
 )
-from bullpen.channels.telegram_api import BotApi, silence_loggers
-from bullpen.channels.telegram_parts import Request, compose, plainer
-from bullpen.channels.telegram_updates import MENU, UPDATE_TYPES, Bot, parse_update
-from bullpen.channels.telegram_webhook import Webhook, check_secret, own_url
+from bullpen.channels.telegram.api import BotApi, silence_loggers
+from bullpen.channels.telegram.parts import Request, compose, plainer
+from bullpen.channels.telegram.updates import MENU, UPDATE_TYPES, Bot, parse_update
+from bullpen.channels.telegram.webhook import Webhook, check_secret, own_url
 from bullpen.channels.text.telegram import fits_telegram, render_telegram
 from bullpen.channels.text.tree import Document
 

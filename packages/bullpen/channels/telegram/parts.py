@@ -8,7 +8,7 @@ from pathlib import PurePath
 from telegram import InputFile
 
 from bullpen.channels.platform import Sending
-from bullpen.channels.telegram_updates import GENERAL_TOPIC
+from bullpen.channels.telegram.updates import GENERAL_TOPIC
 from bullpen.channels.text.telegram import render_telegram
 from bullpen.channels.text.tree import Document
 

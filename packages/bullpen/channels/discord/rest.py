@@ -17,7 +17,7 @@ import discord
 from discord.http import HTTPClient, Ratelimit, Route
 from yarl import URL
 
-from bullpen.channels.discord_events import Data, object_of, objects_of, text_of
+from bullpen.channels.discord.events import Data, object_of, objects_of, text_of
 from bullpen.channels.failures import (
     ChannelDown,
     NotSent,

@@ -7,9 +7,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from bullpen.channels.discord_events import Data, event_payload, object_of, objects_of, text_of
-from bullpen.channels.discord_interactions import Interactions
-from bullpen.channels.discord_servers import Servers
+from bullpen.channels.discord.events import Data, event_payload, object_of, objects_of, text_of
+from bullpen.channels.discord.interactions import Interactions
+from bullpen.channels.discord.servers import Servers
 from bullpen.channels.platform import Intake
 
 SERVERS_SECONDS = 2.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from bullpen.channels.discord_events import Data, objects_of, text_of
+from bullpen.channels.discord.events import Data, objects_of, text_of
 from bullpen.core.clock import SECOND, Clock
 
 SNAPSHOT_SECONDS = 60.0

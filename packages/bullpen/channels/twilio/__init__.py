@@ -1,0 +1,1 @@
+"""SMS and WhatsApp, through Twilio."""
