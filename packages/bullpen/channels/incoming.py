@@ -44,12 +44,18 @@ from bullpen.core.channels.pairing import request_group, request_pairing
 from bullpen.core.channels.senders import Tier, see_sender
 from bullpen.core.clock import HOUR, MINUTE, SECOND, format_interval
 from bullpen.core.errors import BullpenError, NameTaken, StoreError, UnknownRecipient
-from bullpen.core.intake import answer_unknown_recipient, submit, submit_to
+from bullpen.core.intake import (
+    MAX_SENDER_CHARS,
+    answer_unknown_recipient,
+    submit,
+    submit_to,
+)
 from bullpen.core.message import SEPARATOR, Accepted, Answer, NewMessage, ReplyTo
 from bullpen.core.outbox.recovery import prove
 from bullpen.core.outbox.write import send_to_owner, send_to_person
 from bullpen.core.queue.enqueue import PlatformEvent, find_first, record_receipts
 from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import visible_line
 
 COMMAND_RECEIPT = "-"
 """The receipt of what became no message."""
@@ -94,7 +100,7 @@ class Files(Protocol):
         sender: Sender,
         delay: int = 0,
     ) -> None:
-        """Keep what is to be fetched for the next start of the process."""
+        """Keep the files that must be fetched, for the next start of the process."""
         ...
 
 
@@ -271,7 +277,7 @@ class Incoming:
         delay = ALBUM_DELAY_MS if new.group else 0
         place = SEPARATOR.join((source.chat.id, source.thread))
         prepared = self._files.prepare(place, new.text, new.attachments, delay)
-        name = source.person.name or access.name
+        name = visible_line(source.person.name or access.name)[:MAX_SENDER_CHARS]
         message = NewMessage(
             agent=agent,
             message=prepared.text,
