@@ -258,7 +258,7 @@ def prove(tx: Transaction, channel: str, response: int, part: int, receipt: str)
 
 
 def look_up_now(tx: Transaction, channel: str) -> int:
-    """Look up at once what waits for a later look-up, because the platform can be reached again."""
+    """Make all later look-ups of the channel due now, because the platform can be reached again."""
     count = tx.change(HASTEN_LOOK_UPS, {"channel": channel, "now": tx.now})
     if count:
         tx.wake(f"responses:{channel}")
