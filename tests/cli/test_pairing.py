@@ -53,7 +53,9 @@ def test_a_group_is_let_in_by_its_code_and_its_access_can_be_changed(on_both: Bu
     assert chat.access is Access.EVERYONE
     refused = on_both("pairing", "tier", "slack-sage", "C0123456789", "owner")
     assert refused.status == 2
-    assert "is a group: give members or everyone" in refused.err
+    assert "the group C0123456789 has no tier" in refused.err
+    negative = on_both("pairing", "tier", "telegram", "-1001234", "everyone")
+    assert "has the id '-1001234'" in negative.err
     on_both.ok("pairing", "revoke", "slack-sage", "C0123456789")
     assert on_both.ok("pairing", "list", "--json").json == []
 

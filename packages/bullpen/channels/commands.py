@@ -150,10 +150,14 @@ def _agents(asked: Asked) -> Reply:
             "processing" if lane.processing else "idle" if lane.state == "active" else lane.state
         )
         waiting = f", {format_count(lane.pending, 'message')} pending" if lane.pending else ""
-        lines.append(f"* `@{agent.id}` {agent.name}: {doing}{waiting}")
+        lines.append(f"* `@{agent.id}`{_named(agent.name)}: {doing}{waiting}")
     if len(agents) > MAX_LISTED:
         lines.append(f"* and {len(agents) - MAX_LISTED} more")
     return Reply("\n".join(lines))
+
+
+def _named(name: str) -> str:
+    return f" {name}" if name else ""
 
 
 def _teams(asked: Asked) -> Reply:
@@ -162,7 +166,7 @@ def _teams(asked: Asked) -> Reply:
         return Reply("There are no teams yet.")
     return Reply(
         "\n".join(
-            f"* `@{each.id}` {each.name}: leader `@{each.leader}`, "
+            f"* `@{each.id}`{_named(each.name)}: leader `@{each.leader}`, "
             f"{format_count(len(each.members), 'member')}"
             for each in teams[:MAX_LISTED]
         )
@@ -208,7 +212,7 @@ def _named_agent(asked: Asked) -> str:
     recipient = load_address_book(asked.tx).find(name)
     if recipient is None:
         known = agent_names(asked.tx)
-        hint = suggest(name, known) or "Send /agents to see all agents."
+        hint = suggest(name, known) or "Send `/agents` to see all agents."
         raise UnknownRecipient(f"agent {name[:40]!r} does not exist", hint=hint)
     return recipient.agent
 
@@ -289,6 +293,8 @@ def _rerun(asked: Asked) -> Reply:
 
 
 def _cancel(asked: Asked) -> Reply:
+    if not asked.rest:
+        return Reply("Send `/cancel ID` with the id of a message.")
     cancel(asked.tx, asked.rest, f"cancelled on {asked.channel}")
     return Reply(f"Cancelled `{asked.rest}`.")
 

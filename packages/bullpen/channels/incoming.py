@@ -194,9 +194,10 @@ class Incoming:
             return NOTHING
         access = self._authorise(tx, source)
         if not access.allowed:
-            if for_us:
+            if for_us and not (access := self._in_new_group(new, access)).allowed:
                 self._introduce(tx, source, access)
-            return NOTHING
+            if not access.allowed:
+                return NOTHING
         self._see(tx, new, access)
         if not new.text.strip() and not new.attachments:
             new = replace(new, text="/help")  # only a mention
@@ -208,6 +209,15 @@ class Incoming:
 
     def _authorise(self, tx: Transaction, source: Source) -> Access:
         return authorise(tx, self._channel, source, self._agent(tx))
+
+    def _in_new_group(self, new: Written, access: Access) -> Access:
+        """An owner may use the commands of the owner in a group that is not allowed yet."""
+        if access.decision is not Decision.PAIR_GROUP or access.tier is not Tier.OWNER:
+            return access
+        found = find_command(new.text)
+        if found is None or found[0].tier is not Tier.OWNER:
+            return access
+        return replace(access, decision=Decision.ALLOWED)
 
     def _agent(self, tx: Transaction) -> str:
         return self._settings.default_agent or tx.settings.default_agent
@@ -257,7 +267,7 @@ class Incoming:
             tx,
             source,
             f"{what} The owner can run `bullpen pairing approve {code}`, or send me "
-            f"`/approve {code}`. The code is valid for one hour.",
+            f"`/approve {code}`. The code is valid for one hour. Then send your message again.",
         )
 
     def _command(

@@ -115,7 +115,8 @@ def check_channel(settings: Settings, info: ChannelInfo, *, probe: str = "") -> 
         try:
             async with asyncio.timeout(CHECK_SECONDS):
                 identity = await platform.start()
-                text = f"connected as {identity.name or identity.id} {identity.details}".strip()
+                text = f"connected as {identity.name or identity.id}"
+                text += f" ({identity.details})" if identity.details else ""
                 findings = [Finding(ok=True, code="identity", text=text)]
                 findings += await platform.check()
                 if probe:

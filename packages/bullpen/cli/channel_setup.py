@@ -111,7 +111,7 @@ def setup(
             f"{name}.{missing[0]} is not set",
             hint=f"Add --set {missing[0]} VALUE, or run the command at a terminal.",
         )
-    with _stopped(work, needed=probe or not no_check):
+    with _stopped(work, needed=probe or not no_check) as stopped:
         findings = [] if no_check else check_account(settings, name, work.values)
         _print_findings(findings)
         if _failed(findings) and not (asks and work.prompter.yes("Save anyway?", default=False)):
@@ -119,7 +119,7 @@ def setup(
         changed, restart = _save(work, owner or _ask_owner(work))
         probed = [each for each in _probe(work) if each not in findings] if probe else []
         _print_findings(probed)
-    started = False if no_start else _start(work)
+    started = False if no_start else _start(work, restart=not stopped)
     return Result(
         {
             "channel": name,
@@ -177,7 +177,7 @@ def _is_asked(setting: ChannelSetting, work: Setup) -> bool:
 
 def _ask_one(work: Setup, setting: ChannelSetting) -> str:
     now = work.values[setting.name]
-    question = f"{setting.name}: {setting.doc.rstrip('.')}"
+    question = f"{setting.name}: {setting.doc.rstrip('.').replace('`', '')}"
     if not (now or setting.required):
         question += " (empty = none)"
     while True:
@@ -203,7 +203,7 @@ def _ask_owner(work: Setup) -> str:
     if work.settings.owner_channel not in PULL_CHANNELS or not work.prompter.there:
         return ""
     return work.prompter.text(
-        f"Your id on {work.name}, to get notices and questions there (empty = later)"
+        f"Your id on {work.name}, to get notices and questions there (empty = after pairing)"
     )
 
 
@@ -222,14 +222,17 @@ def _save(work: Setup, owner: str) -> tuple[list[str], list[str]]:
 
 
 @contextmanager
-def _stopped(work: Setup, *, needed: bool) -> Iterator[None]:
-    """Stop the client meanwhile: two processes with one bot take each other's messages."""
+def _stopped(work: Setup, *, needed: bool) -> Iterator[bool]:
+    """Stop the client meanwhile: two processes with one bot take each other's messages.
+
+    Yields whether it ran; at the end it starts with the settings that are saved by then.
+    """
     supervisor = Supervisor(work.settings)
     runs = needed and supervisor.alive() and _runs(supervisor, work.name)
     if runs:
         supervisor.stop(work.name, STOP_SECONDS)
     try:
-        yield
+        yield runs
     finally:
         if runs:
             supervisor.start_nowait(work.name)
@@ -241,13 +244,13 @@ def _runs(supervisor: Supervisor, name: str) -> bool:
     )
 
 
-def _start(work: Setup) -> bool:
+def _start(work: Setup, *, restart: bool) -> bool:
     """Start or restart the service of the account; false if Bullpen does not run."""
     supervisor = Supervisor(work.settings)
     if not supervisor.alive():
         return False
     with start_lock(work.settings):
-        if work.name not in add_new_services(work.settings, supervisor):
+        if work.name not in add_new_services(work.settings, supervisor) and restart:
             seconds = work.settings.grace_seconds + STOP_MARGIN_SECONDS
             with suppress(ServiceFailed):
                 supervisor.restart(work.name, seconds, START_SECONDS)
@@ -301,7 +304,7 @@ def _not_saved(work: Setup, findings: Sequence[Finding]) -> Result:
     wrong = next(each for each in findings if not each.ok)
     if not json_requested():
         text = f"{work.name} was not set up, because a check failed; nothing was saved"
-        print_error(text, "To save the settings without a check: --no-check", wrong.code)
+        print_error(text, "To save the settings without a check, add --no-check.", wrong.code)
     document = {
         "channel": work.name,
         "findings": [asdict(each) for each in findings],

@@ -221,7 +221,7 @@ def _services_to_restart(settings: Settings, names: list[str]) -> tuple[list[str
         if supervisor.alive():
             running = [each["name"] for each in supervisor.services()]
     services = services_reading(names, running or CORE_SERVICES)
-    if not running:
+    if not running or not services:
         return services, []
     if len(services) == len(running):
         return services, ["Takes effect after a restart. Next: bullpen restart"]

@@ -120,7 +120,7 @@ def approve(tx: Transaction, code: str, tier: str, access: str) -> Result:
     return Result(_fields(done, tx.now), what, hints=_owner_hints(tx, done))
 
 
-@command(pairing, people_only="revoke pairing", tx="write")
+@command(pairing, people_only="revoke pairing", tx="write", ignore_unknown_options=True)
 @channel_argument
 @id_argument
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
@@ -142,7 +142,7 @@ def revoke(tx: Transaction, channel: str, id_: str, yes: bool) -> Result:
     return Result({"channel": channel, "id": id_}, f"Unpaired {name} on {channel}.")
 
 
-@command(pairing, people_only="block people", tx="write")
+@command(pairing, people_only="block people", tx="write", ignore_unknown_options=True)
 @channel_argument
 @id_argument
 def block(tx: Transaction, channel: str, id_: str) -> Result:
@@ -159,7 +159,7 @@ def block(tx: Transaction, channel: str, id_: str) -> Result:
     return Result(_fields(done, tx.now), f"Blocked {_name(done)} on {channel}.")
 
 
-@command(pairing, people_only="change tiers", tx="write")
+@command(pairing, people_only="change tiers", tx="write", ignore_unknown_options=True)
 @channel_argument
 @id_argument
 @click.argument("tier", metavar="TIER", type=click.Choice([*TIERS.choices, *ACCESSES.choices]))
@@ -179,15 +179,16 @@ def tier(tx: Transaction, channel: str, id_: str, tier: str) -> Result:
     if tier in ACCESSES.choices:
         done = change_access(tx, channel, id_, Access(tier), OWNER)
         return Result(
-            _fields(done, tx.now), f"Access of the group {_name(done)} on {channel}: {done.tier}"
+            _fields(done, tx.now),
+            f"The group {_name(done)} on {channel} has the access {done.tier}.",
         )
     if before is not None and before.group:
-        raise click.UsageError(f"{id_} is a group: give members or everyone")
+        raise click.UsageError(f"the group {id_} has no tier, but the access members or everyone")
     done = change_tier(tx, channel, id_, Tier(tier), OWNER)
     notes = [] if before else [f"Note: nobody with the id {id_} has written on {channel} yet."]
     return Result(
         _fields(done, tx.now),
-        f"{_name(done)} on {channel} is {done.tier}.",
+        f"{_name(done)} on {channel} has the tier {done.tier}.",
         notes=notes,
         hints=_owner_hints(tx, done),
     )

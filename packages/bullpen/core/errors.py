@@ -302,7 +302,7 @@ class UnknownFile(NotFound, hint="Use the name that the upload or the answer gav
     """The file does not exist, or the caller must not see it."""
 
 
-class UnknownChannel(NotFound, hint="Run `bullpen channel list` to see all channels."):
+class UnknownChannel(NotFound, hint="Run `bullpen channel list --all` to see all channels."):
     """The channel does not exist, or has no client."""
 
 

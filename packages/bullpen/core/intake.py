@@ -140,7 +140,7 @@ def answer_unknown_recipient(tx: Transaction, new: NewMessage, error: UnknownRec
         return
     send_to_person(
         tx,
-        Answer(message=f"{error}\n{error.hint}"),
+        Answer(message=f"{str(error)[:1].upper()}{str(error)[1:]}.\n{error.hint}"),
         channel=new.channel,
         sender=new.sender,
         sender_id=new.sender_id,

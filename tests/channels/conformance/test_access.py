@@ -93,6 +93,20 @@ def test_a_group_must_be_let_in_and_a_mention_decides(served: Account) -> None:
     served.stored("with a mention")
 
 
+def test_an_owner_allows_a_group_from_inside(served: Account) -> None:
+    if not served.kind.groups:
+        pytest.skip("the platform has no groups")
+    group = served.platform.chat(False)
+    served.pair(2, Tier.OWNER)
+    served.say("/allow", chat=group)
+    eventually(lambda: bool(served.posts(group)), "the reply to a member")
+    served.say("/allow", 2, chat=group)
+    eventually(lambda: any("group is allowed" in each for each in served.posts(group)), "the reply")
+    assert "not allowed" in served.posts(group)[0]
+    served.say("hello", chat=group)
+    served.stored("hello")
+
+
 def test_in_a_group_for_everyone_strangers_are_guests(served: Account) -> None:
     if not served.kind.groups:
         pytest.skip("the platform has no groups")

@@ -25,8 +25,8 @@ async def test_setup_says_what_is_wrong_in_discords_words(fake: FakeDiscord) -> 
     fake.interactions_url = "https://bot.example.org/interactions"
     async with started(fake) as rig:
         findings = {each.code: each for each in await rig.discord.check()}
-        assert "Privileged Gateway Intents" in findings["message_content"].text
-        assert f"client_id={APPLICATION}" in findings["servers"].text
+        assert "Privileged Gateway Intents" in findings["message_content"].hint
+        assert f"client_id={APPLICATION}" in findings["servers"].hint
         assert "Interactions Endpoint URL" in findings["interactions_url"].text
         assert findings["sessions"].text.startswith("20 of 1000")
         wrong = {each.code for each in findings.values() if not each.ok}

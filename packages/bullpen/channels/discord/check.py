@@ -27,22 +27,29 @@ async def check_account(rest: Rest, application: str, content_on: bool) -> list[
         f"https://discord.com/oauth2/authorize?client_id={application}"
         f"&scope=bot+applications.commands&permissions={PERMISSIONS}"
     )
-    content = "The Message Content Intent is on."
+    content = "the Message Content Intent is on"
     if not content_on:
         content = (
-            "The Message Content Intent is off: in servers, the bot gets the text of messages that "
-            f"mention it, and of no others. {INTENT_HINT}"
+            "the Message Content Intent is off: in servers, the bot gets the text of messages that "
+            "mention it, and of no others"
         )
-    place = f"The bot is in {format_count(servers, 'server')}."
+    place = f"the bot is in {format_count(servers, 'server')}"
     if not servers:
-        place = f"The bot is in no server. Open {invitation} and choose one."
+        place = "the bot is in no server"
     findings = [
-        Finding(ok=True, code="message_content", text=content),
-        Finding(ok=True, code="servers", text=place),
+        Finding(
+            ok=True, code="message_content", text=content, hint="" if content_on else INTENT_HINT
+        ),
+        Finding(
+            ok=True,
+            code="servers",
+            text=place,
+            hint="" if servers else f"Open {invitation} and choose one.",
+        ),
         Finding(
             ok=enough,
             code="sessions",
-            text=f"{left} of {limit.get('total')} sessions of this day are left.",
+            text=f"{left} of {limit.get('total')} sessions of this day are left",
             hint="" if enough else "Find out what else uses this token, and wait until tomorrow.",
         ),
     ]
@@ -52,7 +59,7 @@ async def check_account(rest: Rest, application: str, content_on: bool) -> list[
                 ok=False,
                 code="interactions_url",
                 text="Discord sends slash commands and buttons to the Interactions Endpoint URL of "
-                "the application, and not to Bullpen.",
+                "the application, and not to Bullpen",
                 hint="Clear the field at discord.com/developers/applications, General Information.",
             )
         )
@@ -79,11 +86,11 @@ async def probe_chat(rest: Rest, chat: str, nonce: str) -> list[Finding]:
         Finding(
             ok=first == second,
             code="nonce",
-            text=f"Discord made {same} of two attempts with the same nonce.",
+            text=f"Discord made {same} of two attempts with the same nonce",
         ),
         Finding(
             ok=True,
             code="nonce_in_history",
-            text=f"The history {'has' if kept else 'does not have'} the nonce.",
+            text=f"The history {'has' if kept else 'does not have'} the nonce",
         ),
     ]
