@@ -17,6 +17,7 @@ from bullpen.channels.main import ChannelProcess, find_channel
 from bullpen.core.answers.complete import complete
 from bullpen.core.channels.chats import Access, add_chat, allow_group
 from bullpen.core.channels.senders import Tier, set_tier
+from bullpen.core.clock import Clock
 from bullpen.core.message import Answer, ReplyTo, RunOutput
 from bullpen.core.models import CHANNEL_HEALTH, MESSAGES, RESPONSES
 from bullpen.core.outbox.write import send_to_person
@@ -174,7 +175,9 @@ def receipts(response: Row) -> list[dict[str, object]]:
 
 
 @contextmanager
-def account(stores: Stores, settings: Settings, kind: Kind, **changes: str) -> Iterator[Account]:
+def account(
+    stores: Stores, settings: Settings, kind: Kind, clock: Clock | None = None, **changes: str
+) -> Iterator[Account]:
     """An account with an agent and six paired people; its client is started by the test."""
     with kind.make() as platform:
         given = {**platform.settings(), **changes}
@@ -187,7 +190,7 @@ def account(stores: Stores, settings: Settings, kind: Kind, **changes: str) -> I
             retry_base_seconds=1,
             retry_max_seconds=2,
         )
-        with stores.opened(settings) as store:
+        with stores.opened(settings, clock) as store:
             hire(store, AGENT)
             made = Account(store, kind, platform)
             for number in range(1, MEMBERS + 1):

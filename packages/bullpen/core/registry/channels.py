@@ -377,6 +377,7 @@ CHANNELS = ChannelRegistry(
                 r"\d{6,12}\.\d{1,9}",
             ),
             settings=_SLACK,
+            limits=ChannelLimits(file_bytes=1 << 30),
             factory="bullpen.channels.slack.platform:Slack",
             manifest="bullpen.channels.slack.manifest:app_manifest",
         ),
