@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 
 from tests.bench import report
 from tests.bench.archiving import archiving
+from tests.bench.channels import channels
 from tests.bench.command import command
 from tests.bench.cycle import cycle, postgres
 from tests.bench.depth import depth
@@ -39,6 +40,7 @@ SECTIONS: dict[str, Callable[[Bench], Section]] = {
     "streams": streams,
     "post": post,
     "command": command,
+    "channels": channels,
 }
 RESULTS = Path(__file__).resolve().parents[2] / "bench-results"
 

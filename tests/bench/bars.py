@@ -8,6 +8,7 @@ from typing import Final
 
 from tests.bench.measure import Measure
 from tests.bench.stores import KINDS
+from tests.channels.fakes.driven import FAKES
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,15 @@ def _on_each_store(what: str, bar: Bar) -> dict[str, Bar]:
     return {what.format(store): bar for store in KINDS}
 
 
+def _channel(name: str) -> dict[str, Bar]:
+    return {
+        f"{name}: event to stored, p50": most(20),
+        f"{name}: event to stored in a burst, p99": most(100),
+        f"{name}: commit to call, p50": most(20),
+        f"{name}: idle CPU": most(0.5),
+    }
+
+
 BARS_OF: Final[Mapping[str, Mapping[str, Bar]]] = {
     "cycle": {
         **_cycle("durable", cycle=0.5, batch=0.7),
@@ -97,6 +107,7 @@ BARS_OF: Final[Mapping[str, Mapping[str, Bar]]] = {
         "bullpen agent list : import": most(1.6),
         "a new home, `up` to the first answer": most(5),
     },
+    "channels": {what: bar for name in FAKES for what, bar in _channel(name).items()},
 }
 """By section, and by what they measure. A ratio of speeds above 1 is faster."""
 

@@ -30,9 +30,9 @@ def idle(bench: Bench) -> list[Measure]:
         }
         time.sleep(scale.idle_warm_up)
         started = time.monotonic()
-        before = {kind: _used(each) for kind, each in processes.items()}
+        before = {kind: used(each) for kind, each in processes.items()}
         time.sleep(scale.idle_seconds)
-        used = {kind: _used(each) - before[kind] for kind, each in processes.items()}
+        used = {kind: used(each) - before[kind] for kind, each in processes.items()}
         passed = time.monotonic() - started
     return [
         Measure(
@@ -75,6 +75,7 @@ def _wait(process: subprocess.Popen[bytes], log: Path) -> None:
         time.sleep(0.05)
 
 
-def _used(process: psutil.Process) -> float:
+def used(process: psutil.Process) -> float:
+    """The processor time of a process in seconds."""
     times = process.cpu_times()
     return float(times.user + times.system)

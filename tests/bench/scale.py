@@ -36,6 +36,12 @@ class Scale:
     """Turns of a short command."""
     starts: int
     """New homes that are brought up."""
+    channels: tuple[str, ...]
+    paced: int
+    """Messages in and out on each channel, one after the other."""
+    burst: int
+    """Messages on a channel at once."""
+    bursts: int
 
 
 FULL = Scale(
@@ -58,6 +64,10 @@ FULL = Scale(
     stream_seconds=20.0,
     commands=40,
     starts=5,
+    channels=("slack", "sms", "whatsapp", "discord", "telegram"),
+    paced=200,
+    burst=200,
+    bursts=5,
 )
 
 QUICK = Scale(
@@ -80,6 +90,10 @@ QUICK = Scale(
     stream_seconds=5.0,
     commands=10,
     starts=2,
+    channels=("slack", "sms", "whatsapp", "discord", "telegram"),
+    paced=50,
+    burst=200,
+    bursts=2,
 )
 
 TINY = Scale(
@@ -102,5 +116,9 @@ TINY = Scale(
     stream_seconds=0.2,
     commands=1,
     starts=1,
+    channels=("slack", "sms", "whatsapp", "discord", "telegram"),
+    paced=3,
+    burst=5,
+    bursts=1,
 )
 """Nothing of it says how fast anything is, only that it is measured."""

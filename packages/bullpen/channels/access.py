@@ -18,7 +18,7 @@ from enum import StrEnum
 from bullpen.channels.inbound import Source
 from bullpen.core.channels.chats import Access as GroupAccess
 from bullpen.core.channels.chats import ChatRecord, find_chat
-from bullpen.core.channels.senders import Tier, find_sender, find_tier
+from bullpen.core.channels.senders import Tier, find_sender, tier_of
 from bullpen.core.store.transaction import Transaction
 
 
@@ -61,7 +61,7 @@ _RANK = {Tier.BLOCKED: 0, Tier.GUEST: 1, Tier.MEMBER: 2, Tier.OWNER: 3}
 def authorise(tx: Transaction, channel: str, source: Source, default_agent: str = "") -> Access:
     """Decide about the author of what came from a channel."""
     sender = find_sender(tx, channel, source.person.id)
-    tier = find_tier(tx, channel, source.person.id)
+    tier = tier_of(tx.settings, channel, source.person.id, sender)
     chat = find_chat(tx, channel, source.chat.id)
     decision, tier, reason = decide(
         tier,

@@ -54,6 +54,8 @@ from bullpen.core.message import SEPARATOR, Accepted, Answer, NewMessage, ReplyT
 from bullpen.core.outbox.recovery import prove
 from bullpen.core.outbox.write import send_to_owner, send_to_person
 from bullpen.core.queue.enqueue import PlatformEvent, find_first, record_receipts
+from bullpen.core.roster.agents import load_address_book
+from bullpen.core.routing.address import AddressBook
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import visible_line
 
@@ -137,6 +139,7 @@ class Incoming:
         self._files = files
         self._has_buttons = has_buttons
         self._passed: dict[str, tuple[str, int]] = {}
+        self._book: tuple[Transaction, AddressBook] | None = None
 
     def is_ignored(self, inbound: Inbound) -> bool:
         """Whether something is of no interest, as far as that is known without the store."""
@@ -273,6 +276,7 @@ class Incoming:
     def _command(
         self, tx: Transaction, command: Command, rest: str, source: Source, access: Access
     ) -> Reply:
+        self._book = None  # it may change agents
         asked = Asked(tx=tx, channel=self._channel, source=source, access=access, rest=rest)
         reply = run_command(command, asked)
         self._reply(tx, source, reply.text)
@@ -330,7 +334,9 @@ class Incoming:
         """
         try:
             try:
-                return submit(tx, new) if routed else (submit_to(tx, new),)
+                if not routed:
+                    return (submit_to(tx, new),)
+                return submit(tx, new, is_fresh=True, book=self._address_book(tx))
             except NameTaken:
                 return submit(tx, replace(new, sender=f"id {new.sender_id}"))
         except StoreError:
@@ -342,6 +348,12 @@ class Incoming:
             self._reply(tx, source, text)
         record_receipts(tx, events, COMMAND_RECEIPT)
         return ()
+
+    def _address_book(self, tx: Transaction) -> AddressBook:
+        """All agents and teams, loaded once in each transaction."""
+        if self._book is None or self._book[0] is not tx:
+            self._book = tx, load_address_book(tx)
+        return self._book[1]
 
     def _age_hold(self, tx: Transaction, source: Source, access: Access) -> str | None:
         """Why an old message is held: its request may be out of date. The chat is notified once."""

@@ -9,19 +9,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sqlite3
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 from bullpen.channels.async_store import AsyncStore
-from bullpen.channels.inbound import Inbound, Payload
+from bullpen.channels.inbound import Inbound, Payload, Written
 from bullpen.channels.incoming import NOTHING, Incoming, Taken
 from bullpen.core.errors import Overloaded, StoreError
 from bullpen.core.store.group_commit import savepoint
 from bullpen.core.store.transaction import Transaction
 
-MAX_BATCH = 200
+MAX_BATCH = 100
+GATHER_SECONDS = 0.005
+"""The least time between two batches, so that a burst does not pay for a commit per message."""
 MAX_WAITING = 5_000
 """The most payloads in memory. More are refused, so that the platform sends them again."""
 RETRY_SECONDS = 1.0
@@ -96,10 +99,16 @@ class IntakeQueue:
 
     async def run(self) -> None:
         """Store what arrives, until cancelled."""
+        loop = asyncio.get_running_loop()
+        earliest = 0.0
         while True:
             await self._arrived.wait()
             self._arrived.clear()
             while self._items:
+                wait = earliest - loop.time()
+                if wait > 0 and len(self._items) < MAX_BATCH:
+                    await asyncio.sleep(wait)
+                earliest = loop.time() + GATHER_SECONDS
                 batch = [self._items.popleft() for _ in range(min(MAX_BATCH, len(self._items)))]
                 await self._take(batch)
 
@@ -111,6 +120,7 @@ class IntakeQueue:
             await self._take(batch)
 
     async def _take(self, batch: list[_Item]) -> None:
+        _sort(batch)
         taken = None
         while taken is None:
             try:
@@ -125,6 +135,15 @@ class IntakeQueue:
                 self._on_taken(result)
 
     def _take_all(self, tx: Transaction, batch: list[_Item]) -> list[Taken]:
+        """Take all in, within one savepoint; if one of them fails, each within its own."""
+        if len(batch) > 1:
+            try:
+                with savepoint(tx):
+                    return [self._incoming.take(tx, item.inbound) for item in batch]
+            except (sqlite3.Error, StoreError):
+                raise
+            except Exception:
+                self._log.info("a batch of messages is stored one by one")
         return [self._take_one(tx, item.inbound) for item in batch]
 
     def _take_one(self, tx: Transaction, inbound: Inbound) -> Taken:
@@ -132,11 +151,35 @@ class IntakeQueue:
         try:
             with savepoint(tx):
                 return self._incoming.take(tx, inbound)
-        except StoreError:
+        except (sqlite3.Error, StoreError):
             raise
         except Exception:
             self._log.exception("a message was not stored")
             return NOTHING
+
+
+def _sort(batch: list[_Item]) -> None:
+    """Order the messages of each chat as they were written; the rest of a batch stays in place.
+
+    A platform with several connections, such as Slack, delivers neighbours in any order.
+    """
+    places: dict[tuple[str, str], list[int]] = {}
+    for at, item in enumerate(batch):
+        if isinstance(item.inbound, Written):
+            chat = item.inbound.source.chat.id
+            places.setdefault((chat, item.inbound.cursor_chat), []).append(at)
+    for each in places.values():
+        if len(each) > 1:
+            found = sorted([batch[at] for at in each], key=_written_at)
+            for at, item in zip(each, found, strict=True):
+                batch[at] = item
+
+
+def _written_at(item: _Item) -> tuple[int, int, str]:
+    """When a message was written; cursors of one time are ordered as `move_cursor` does."""
+    assert isinstance(item.inbound, Written)
+    cursor = item.inbound.cursor
+    return item.inbound.source.at, len(cursor), cursor
 
 
 def _retrieve(future: asyncio.Future[None]) -> None:

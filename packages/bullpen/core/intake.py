@@ -81,21 +81,30 @@ class RoomReceipt:
     conversation_id: str
 
 
-def submit(tx: Transaction, new: NewMessage) -> tuple[Accepted, ...]:
+def submit(
+    tx: Transaction,
+    new: NewMessage,
+    *,
+    is_fresh: bool = False,
+    book: AddressBook | None = None,
+) -> tuple[Accepted, ...]:
     """Store a person's message for all of its recipients.
 
     A text without an address goes to `new.agent` or, if that is empty, to the setting
     `default_agent`. All parts belong to one conversation, which has the id of the first part. A
     room post has no id of its own; its receipt has that of the conversation.
+
+    A caller with many messages can look up the receipts itself (`is_fresh`: there were none), and
+    load the address book once in the same transaction.
     """
     check_text(new.message, tx.settings.message_bytes)
     require_space(tx, len(new.message) + len(new.payload or ""))
     receipts = "".join((new.channel, *new.event_ids))
     check_text(receipts, tx.settings.message_bytes, "the receipt")
-    if first := find_first(tx, PlatformEvent.of(new)):
+    if not is_fresh and (first := find_first(tx, PlatformEvent.of(new))):
         # A redelivery is not routed again, since its recipient may have been removed meanwhile.
         return _repeat(tx, first)
-    book = load_address_book(tx)
+    book = book or load_address_book(tx)
     parts = route_text(new.message, book, new.agent or tx.settings.default_agent)
     new = _with_sender(tx, new, book, in_room=any(part.room is not None for part in parts))
     rooms = {part.room: get_team(tx, part.room) for part in parts if part.room is not None}
@@ -172,7 +181,7 @@ def _with_sender(
             f"the sender {name!r} is reserved: it is not the name of a person",
             hint="Use your own name as `sender`.",
         )
-    return replace(new, sender=name)
+    return new if name == new.sender else replace(new, sender=name)
 
 
 def _repeat(tx: Transaction, first_id: str) -> tuple[Accepted, ...]:
@@ -256,9 +265,20 @@ def _messages_of_parts(
     new: NewMessage, parts: Sequence[RoutedText], rooms: Mapping[str, Team], first_id: str | None
 ) -> list[NewMessage]:
     """One message for each recipient of each part."""
-    plain = replace(
-        new, message_id=None, event_ids=(), conversation_id=new.conversation_id or first_id
-    )
+    conversation = new.conversation_id or first_id
+    if len(parts) == 1 and (part := parts[0]).agent is not None:
+        return [
+            replace(
+                new,
+                agent=part.agent,
+                message=part.text,
+                team_id=part.team or new.team_id,
+                message_id=first_id,
+                event_ids=(),
+                conversation_id=conversation,
+            )
+        ]
+    plain = replace(new, message_id=None, event_ids=(), conversation_id=conversation)
     messages: list[NewMessage] = []
     for part in parts:
         if part.room is not None:

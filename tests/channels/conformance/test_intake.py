@@ -8,6 +8,7 @@ from bullpen.channels import incoming
 from bullpen.core.intake import submit
 from bullpen.core.message import Accepted, NewMessage
 from bullpen.core.models import EVENTS, RECEIPTS, SENDERS
+from bullpen.core.routing.address import AddressBook
 from bullpen.core.store.transaction import Transaction
 from tests.channels.conformance.conftest import Account
 from tests.conformance.verbs import rows
@@ -76,10 +77,12 @@ def test_a_command_is_answered_without_an_agent(served: Account) -> None:
 def test_what_one_payload_breaks_does_not_stop_the_next(
     served: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def wrong(tx: Transaction, new: NewMessage) -> tuple[Accepted, ...]:
+    def wrong(
+        tx: Transaction, new: NewMessage, *, is_fresh: bool = False, book: AddressBook | None = None
+    ) -> tuple[Accepted, ...]:
         if new.message == "poison":
             raise ZeroDivisionError
-        return submit(tx, new)
+        return submit(tx, new, is_fresh=is_fresh, book=book)
 
     monkeypatch.setattr(incoming, "submit", wrong)
     served.say("before")

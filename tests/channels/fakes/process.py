@@ -42,12 +42,12 @@ def serve(kind: type[FakePlatform]) -> None:
 class FakeProcess:
     """A fake in a process of its own, always on the same port and with the same state."""
 
-    def __init__(self, module: str, state: Path) -> None:
-        """`module` is the name of a module that calls `serve`."""
+    def __init__(self, module: str, state: Path, *more: str) -> None:
+        """`module` is the name of a module that calls `serve`, after it has read `more`."""
         self.port = free_port()
         self.url = f"http://{HOST}:{self.port}"
         arguments = ["--port", str(self.port), "--state", str(state)]
-        self._command = [sys.executable, "-m", module, *arguments]
+        self._command = [sys.executable, "-m", module, *more, *arguments]
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:

@@ -111,9 +111,13 @@ def find_sender(tx: Transaction, channel: str, sender_id: str) -> Sender | None:
 
 def find_tier(tx: Transaction, channel: str, sender_id: str) -> Tier | None:
     """What this person may do; None if they are unpaired. The owner of the settings has no row."""
-    if is_owner(tx.settings, channel, sender_id):
+    return tier_of(tx.settings, channel, sender_id, find_sender(tx, channel, sender_id))
+
+
+def tier_of(settings: Settings, channel: str, sender_id: str, sender: Sender | None) -> Tier | None:
+    """What a person may do whose row was read."""
+    if is_owner(settings, channel, sender_id):
         return Tier.OWNER
-    sender = find_sender(tx, channel, sender_id)
     return None if sender is None else sender.tier
 
 

@@ -1,0 +1,130 @@
+"""A fake and its harness in a process of their own, driven from another one.
+
+`python -m tests.channels.fakes.driven CHANNEL LISTENER --port PORT [--state FILE]`: LISTENER is the
+port on which the client takes webhooks.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Self
+
+from tests.channels.fakes.base import FakePlatform
+from tests.channels.fakes.process import FakeProcess, serve
+from tests.ports import free_port
+
+FAKES = {
+    "slack": ("slack", "Slack"),
+    "sms": ("twilio", "Twilio"),
+    "whatsapp": ("twilio", "Twilio"),
+    "discord": ("discord", "Discord"),
+    "telegram": ("telegram", "Telegram"),
+}
+"""The module of each channel's fake, and the beginning of its classes."""
+TOKEN = re.compile(rb"q\d+q")
+"""What marks a text, so that it is found in the body of any platform's request."""
+
+
+class RemoteFake:
+    """The fake of a channel in a process, which may be killed and started again."""
+
+    def __init__(self, channel: str, directory: Path) -> None:
+        self.channel = channel
+        self.process = FakeProcess(
+            "tests.channels.fakes.driven",
+            directory / f"fake-{channel}.state",
+            channel,
+            str(free_port()),
+        )
+
+    def __enter__(self) -> Self:
+        self.process.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:  # noqa: ANN401
+        self.process.__exit__(*error)
+
+    def drive(self, method: str, *given: object) -> Any:  # noqa: ANN401
+        """Call a method of the harness."""
+        return self.process.call("drive", method=method, given=given)
+
+    def settings(self) -> dict[str, str]:
+        """The settings of an account that point the client at this fake."""
+        found: dict[str, str] = self.drive("settings")
+        return found
+
+    def person(self, number: int) -> str:
+        """The id of a person."""
+        return str(self.drive("person", number))
+
+    def direct(self, number: int) -> str:
+        """The direct chat of a person."""
+        return str(self.drive("direct", number))
+
+    def say(self, number: int, texts: Sequence[str], gap: float = 0) -> list[float]:
+        """A person writes these, with pauses; returns when each was written."""
+        found = self.process.call("say_each", number=number, texts=texts, gap=gap)
+        assert isinstance(found, list)
+        return [float(each) for each in found]
+
+    def posts(self, number: int) -> list[str]:
+        """The texts of the bot in the direct chat of a person."""
+        return [str(each) for each in self.drive("posts", self.direct(number))]
+
+    def asked(self) -> dict[str, float]:
+        """When the first request with each mark arrived."""
+        found = self.process.call("marks")
+        assert isinstance(found, dict)
+        return {str(mark): float(at) for mark, at in found.items()}
+
+
+def driven(channel: str, listener: int) -> type[FakePlatform]:
+    """The class of the fake of a channel, with the controls that `RemoteFake` calls."""
+    module, name = FAKES[channel]
+    found = import_module(f"tests.channels.fakes.{module}")
+    fake: Any = getattr(found, f"Fake{name}")
+    make_harness: Any = getattr(found, f"{name}Harness")
+    is_twilio = module == "twilio"
+
+    class Driven(fake):  # type: ignore[misc]
+        controls = fake.controls | {"drive", "say_each", "marks"}
+
+        def __init__(self, port: int = 0, *, state: Path | None = None) -> None:
+            super().__init__(port, state=state, **({"channel": channel} if is_twilio else {}))
+
+        def __enter__(self) -> Self:
+            super().__enter__()
+            self.harness = make_harness(self, **({"port": listener} if is_twilio else {}))
+            return self
+
+        def drive(self, method: str, given: Sequence[object]) -> object:
+            answer: object = getattr(self.harness, method)(*given)
+            return answer
+
+        def say_each(self, number: int, texts: Sequence[str], gap: float) -> list[float]:
+            chat, person = self.harness.direct(number), self.harness.person(number)
+            written = []
+            for each in texts:
+                written.append(time.time())
+                self.harness.say(chat, person, each)
+                time.sleep(gap)
+            return written
+
+        def marks(self) -> dict[str, float]:
+            found: dict[str, float] = {}
+            for each in self.requests("POST *"):
+                for mark in TOKEN.findall(each.body):
+                    found.setdefault(mark.decode(), each.at)
+            return found
+
+    return Driven
+
+
+if __name__ == "__main__":
+    channel, listener = sys.argv.pop(1), int(sys.argv.pop(1))
+    serve(driven(channel, listener))
