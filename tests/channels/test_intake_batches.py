@@ -70,14 +70,15 @@ def open_store(store: Store) -> Store:
     return store
 
 
-def take(store: Store, *payloads: Payload) -> tuple[list[str], int]:
+def take(store: Store, *payloads: Payload, reorders: bool = True) -> tuple[list[str], int]:
     """The stored texts after these payloads arrived at once, and the transactions for them."""
     storing = Storing()
 
     async def work() -> None:
         shared = AsyncStore(store)
+        log = logging.getLogger("test")
         queue = IntakeQueue(
-            shared, written, storing, Connected(), lambda _: None, logging.getLogger("test")
+            shared, written, storing, Connected(), lambda _: None, log, reorders=reorders
         )
         futures = [queue.add(each) for each in payloads]
         running = asyncio.create_task(queue.run())
@@ -112,6 +113,11 @@ def test_neighbours_that_two_connections_swapped_are_stored_as_they_were_written
     order = (1, 0, 3, 2, 9, 10, 8)
     texts, _ = take(open_store, *({"cursor": n, "text": f"m{n}"} for n in order))
     assert texts == [f"m{n}" for n in sorted(order)]
+
+
+def test_where_nothing_is_swapped_messages_are_stored_as_they_arrived(open_store: Store) -> None:
+    texts, _ = take(open_store, *({"cursor": n, "text": f"m{n}"} for n in (2, 1)), reorders=False)
+    assert texts == ["m2", "m1"]
 
 
 def test_the_chats_of_a_batch_keep_their_places(open_store: Store) -> None:

@@ -168,7 +168,13 @@ class Client:
             log,
         )
         self._intake = IntakeQueue(
-            self._store, platform.parse, self._incoming, self._health, self._taken, log
+            self._store,
+            platform.parse,
+            self._incoming,
+            self._health,
+            self._taken,
+            log,
+            reorders=platform.reorders,
         )
         self._deliverer = Deliverer(self._store, platform, self, id_, log)
         self._outgoing = Outgoing(

@@ -24,7 +24,7 @@ from bullpen.core.store.transaction import Transaction
 
 MAX_BATCH = 100
 GATHER_SECONDS = 0.005
-"""The least time between two batches, so that a burst does not pay for a commit per message."""
+"""The least time between two batches of a burst, which then needs fewer commits."""
 MAX_WAITING = 5_000
 """The most payloads in memory. More are refused, so that the platform sends them again."""
 RETRY_SECONDS = 1.0
@@ -63,14 +63,17 @@ class IntakeQueue:
         connection: Connection,
         on_taken: Callable[[Taken], None],
         log: logging.Logger,
+        *,
+        reorders: bool = False,
     ) -> None:
-        """`on_taken` is called after the commit, for each message that was stored."""
+        """`reorders`: see `Platform`. `on_taken` is called after the commit, for each message that was stored."""
         self._store = store
         self._parse = parse
         self._incoming = incoming
         self._connection = connection
         self._on_taken = on_taken
         self._log = log
+        self._reorders = reorders
         self._items: deque[_Item] = deque()
         self._arrived = asyncio.Event()
         self.connected = connection.connected
@@ -108,9 +111,11 @@ class IntakeQueue:
                 wait = earliest - loop.time()
                 if wait > 0 and len(self._items) < MAX_BATCH:
                     await asyncio.sleep(wait)
-                earliest = loop.time() + GATHER_SECONDS
+                began = loop.time()
                 batch = [self._items.popleft() for _ in range(min(MAX_BATCH, len(self._items)))]
                 await self._take(batch)
+                # What comes one by one, each after the acknowledgement of the last, never waits.
+                earliest = began + GATHER_SECONDS if self._items else 0.0
 
     async def drain(self) -> None:
         """Store what has arrived so far; called at the end, when nothing more arrives."""
@@ -120,7 +125,8 @@ class IntakeQueue:
             await self._take(batch)
 
     async def _take(self, batch: list[_Item]) -> None:
-        _sort(batch)
+        if self._reorders:
+            _sort(batch)
         taken = None
         while taken is None:
             try:
@@ -159,10 +165,7 @@ class IntakeQueue:
 
 
 def _sort(batch: list[_Item]) -> None:
-    """Order the messages of each chat as they were written; the rest of a batch stays in place.
-
-    A platform with several connections, such as Slack, delivers neighbours in any order.
-    """
+    """Order the messages of each chat by their cursors; the rest of a batch stays in place."""
     places: dict[tuple[str, str], list[int]] = {}
     for at, item in enumerate(batch):
         if isinstance(item.inbound, Written):
@@ -170,16 +173,15 @@ def _sort(batch: list[_Item]) -> None:
             places.setdefault((chat, item.inbound.cursor_chat), []).append(at)
     for each in places.values():
         if len(each) > 1:
-            found = sorted([batch[at] for at in each], key=_written_at)
+            found = sorted([batch[at] for at in each], key=_cursor)
             for at, item in zip(each, found, strict=True):
                 batch[at] = item
 
 
-def _written_at(item: _Item) -> tuple[int, int, str]:
-    """When a message was written; cursors of one time are ordered as `move_cursor` does."""
+def _cursor(item: _Item) -> tuple[int, str]:
+    """Cursors are ordered as `move_cursor` does."""
     assert isinstance(item.inbound, Written)
-    cursor = item.inbound.cursor
-    return item.inbound.source.at, len(cursor), cursor
+    return len(item.inbound.cursor), item.inbound.cursor
 
 
 def _retrieve(future: asyncio.Future[None]) -> None:

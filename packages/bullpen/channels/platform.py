@@ -225,6 +225,8 @@ class Platform(ABC):
     leaves_marks: ClassVar[bool] = False
     """Whether progress stays (a reaction), so that it must be set right after a crash."""
     has_buttons: ClassVar[bool] = False
+    reorders: ClassVar[bool] = False
+    """Whether messages may arrive swapped, so that a batch is sorted by its cursors."""
     chat_interval: ClassVar[float] = 0.0
     """Seconds between two parts to one chat."""
     window_seconds: ClassVar[float | None] = None

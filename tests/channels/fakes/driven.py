@@ -95,6 +95,7 @@ def driven(channel: str, listener: int) -> type[FakePlatform]:
         controls = fake.controls | {"drive", "say_each", "marks"}
 
         def __init__(self, port: int = 0, *, state: Path | None = None) -> None:
+            self.pushed: dict[str, float] = {}
             super().__init__(port, state=state, **({"channel": channel} if is_twilio else {}))
 
         def __enter__(self) -> Self:
@@ -113,7 +114,15 @@ def driven(channel: str, listener: int) -> type[FakePlatform]:
                 written.append(time.time())
                 self.harness.say(chat, person, each)
                 time.sleep(gap)
+            if is_twilio:  # its event is a request, the next of a sender after the last answer
+                self.wait_for(lambda: len(self.pushed) >= len(texts))
+                written = [self.pushed[each] for each in texts]
+                self.pushed.clear()
             return written
+
+        async def _push_message(self, message: Any, *more: Any) -> int:  # noqa: ANN401
+            self.pushed.setdefault(message.body, time.time())
+            return int(await super()._push_message(message, *more))
 
         def marks(self) -> dict[str, float]:
             found: dict[str, float] = {}

@@ -82,6 +82,7 @@ class Slack(Platform):
     progress_seconds = 90.0  # a status disappears after two minutes
     leaves_marks = True
     has_buttons = True
+    reorders = True  # it has two connections
 
     def __init__(self, context: ChannelContext) -> None:
         super().__init__(context)
