@@ -66,7 +66,7 @@ class IntakeQueue:
         *,
         reorders: bool = False,
     ) -> None:
-        """`reorders`: see `Platform`. `on_taken` is called after the commit, for each message that was stored."""
+        """`on_taken` is called after the commit, for each message that was stored."""
         self._store = store
         self._parse = parse
         self._incoming = incoming

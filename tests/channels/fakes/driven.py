@@ -90,17 +90,19 @@ def driven(channel: str, listener: int) -> type[FakePlatform]:
     fake: Any = getattr(found, f"Fake{name}")
     make_harness: Any = getattr(found, f"{name}Harness")
     is_twilio = module == "twilio"
+    named: Any = {"channel": channel} if is_twilio else {}
+    hooked: Any = {"port": listener} if is_twilio else {}
 
     class Driven(fake):  # type: ignore[misc]
         controls = fake.controls | {"drive", "say_each", "marks"}
 
         def __init__(self, port: int = 0, *, state: Path | None = None) -> None:
             self.pushed: dict[str, float] = {}
-            super().__init__(port, state=state, **({"channel": channel} if is_twilio else {}))
+            super().__init__(port, state=state, **named)
 
         def __enter__(self) -> Self:
             super().__enter__()
-            self.harness = make_harness(self, **({"port": listener} if is_twilio else {}))
+            self.harness = make_harness(self, **hooked)
             return self
 
         def drive(self, method: str, given: Sequence[object]) -> object:
@@ -125,13 +127,18 @@ def driven(channel: str, listener: int) -> type[FakePlatform]:
             return int(await super()._push_message(message, *more))
 
         def marks(self) -> dict[str, float]:
-            found: dict[str, float] = {}
-            for each in self.requests("POST *"):
-                for mark in TOKEN.findall(each.body):
-                    found.setdefault(mark.decode(), each.at)
-            return found
+            return _first_marks(self)
 
     return Driven
+
+
+def _first_marks(fake: FakePlatform) -> dict[str, float]:
+    """When the first request with each mark arrived."""
+    found: dict[str, float] = {}
+    for each in fake.requests("POST *"):
+        for mark in TOKEN.findall(each.body):
+            found.setdefault(mark.decode(), each.at)
+    return found
 
 
 if __name__ == "__main__":
