@@ -1,6 +1,7 @@
 """Bullpen: a company of AI agents on a durable SQL queue.
 
-Import from this module only: all other modules are internal. Names are loaded when they are first
+Import from this module only, and from `bullpen.channels` if you add a channel: all other modules
+are internal. Names are loaded when they are first
 used, so that `import bullpen` is fast.
 """
 

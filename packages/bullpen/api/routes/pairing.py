@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, Field
 
 from bullpen.api.context import ChangedBy, caller, read, require_reach, write
 from bullpen.api.route import ADMIN, Routes
@@ -21,7 +21,13 @@ from bullpen.core.channels.people import (
     unpair,
 )
 from bullpen.core.channels.senders import Tier
-from bullpen.core.errors import IllegalMove, UnknownChannel, UnknownCode, UnknownSender
+from bullpen.core.errors import (
+    IllegalMove,
+    InputError,
+    UnknownChannel,
+    UnknownCode,
+    UnknownSender,
+)
 from bullpen.core.inspect.channels import check_client, list_channels
 
 routes = Routes("pairing", "The people and groups on channels.")
@@ -82,12 +88,6 @@ class TierBody(StrictBody):
 
     tier: Annotated[Tier | None, ChangedBy.ALL_AGENTS] = None
     access: Annotated[Access | None, ChangedBy.ALL_AGENTS] = None
-
-    @model_validator(mode="after")
-    def _one(self) -> TierBody:
-        if (self.tier is None) == (self.access is None):
-            raise ValueError("give tier or access")
-        return self
 
 
 class PairingDone(Done):
@@ -151,6 +151,8 @@ def change(path: SenderPath, body: TierBody) -> PairingDone:
     """
     require_reach(None)
     check_client(path.channel)
+    if (body.tier is None) == (body.access is None):
+        raise InputError("either tier or access is required", hint="Send one of the two.")
     with write() as tx:
         if body.tier is not None:
             done = change_tier(tx, path.channel, path.sender_id, body.tier, caller().name)
