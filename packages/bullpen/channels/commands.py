@@ -289,7 +289,8 @@ def _resume(asked: Asked) -> Reply:
 
 
 def _rerun(asked: Asked) -> Reply:
-    return Reply(accept_offer(asked.tx, asked.channel, asked.rest, asked.source))
+    routed = asked.access.allows(Tier.MEMBER)
+    return Reply(accept_offer(asked.tx, asked.channel, asked.rest, asked.source, routed=routed))
 
 
 def _cancel(asked: Asked) -> Reply:

@@ -386,7 +386,9 @@ class Incoming:
         record_receipts(tx, events, COMMAND_RECEIPT)
         match change:
             case Edited():
-                offer = apply_edit(tx, self._channel, change, self._settings.edits)
+                routed = access.allows(Tier.MEMBER)
+                policy = self._settings.edits
+                offer = apply_edit(tx, self._channel, change, policy, routed=routed)
                 if offer is not None:
                     self._offer(tx, source, offer)
             case Deleted():
@@ -399,9 +401,12 @@ class Incoming:
 
     def _offer(self, tx: Transaction, source: Source, offer: Offer) -> None:
         """Offer to run an edited text, with a button where there are some."""
+        if not offer.edited:
+            self._reply(tx, source, offer.text)
+            return
         id_ = tx.ids.new("proactive")
         text = offer.text
-        metadata: dict[str, object] = {"edited": offer.edited}
+        metadata: dict[str, object] = {"edited": offer.edited, "agent": offer.agent}
         if self._has_buttons:
             metadata["buttons"] = [["Run the new text", f"/rerun {id_}"]]
         else:

@@ -56,6 +56,10 @@ class Harness(Protocol):
         """A person writes; returns the platform's id of the message."""
         ...
 
+    def edit(self, chat: str, message: str, text: str) -> None:
+        """A person changes a message."""
+        ...
+
     def redeliver(self, message_id: str) -> None:
         """Deliver a message again, by every way that the platform has."""
         ...

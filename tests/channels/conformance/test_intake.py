@@ -103,7 +103,7 @@ def test_an_edit_of_a_pending_message_changes_it(served: Account) -> None:
         pytest.skip("the platform has no edits")
     id_ = served.say("helo")
     served.stored("helo")
-    served.platform.edit(served.direct(), id_, "hello")  # type: ignore[attr-defined]
+    served.platform.edit(served.direct(), id_, "hello")
     eventually(lambda: served.texts() == ["hello"], "the new text")
 
 
