@@ -9,6 +9,7 @@ from bullpen.core.channels.chats import (
     ChatRecord,
     ChatSeen,
     Verbosity,
+    add_chat,
     allow_group,
     find_chat,
     list_chats,
@@ -141,3 +142,13 @@ def test_a_chat_that_moved_keeps_its_settings_and_its_responses_follow(store: St
     old, new = see(store, "-1"), see(store, "-100")
     assert old.migrated_to == "-100"
     assert (new.access, new.default_agent, new.cursor) == (Access.EVERYONE, "coder", None)
+
+
+def test_a_late_message_does_not_shorten_the_window(store: Store) -> None:
+    with store.write() as tx:
+        add_chat(tx, "whatsapp", "+15550001", direct=True)
+        for until in (START + 50, START + 5, START + 60, START + 59):
+            set_window(tx, "whatsapp", "+15550001", until)
+        found = find_chat(tx, "whatsapp", "+15550001")
+    assert found is not None
+    assert found.window_until == START + 60

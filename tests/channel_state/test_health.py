@@ -118,3 +118,26 @@ def test_a_pause_is_kept_while_no_process_serves_the_channel(store: Store) -> No
     assert not see(store).paused
     assert events(store) == ["channel_paused", "channel_resumed"]
     assert see(store).updated_at == START
+
+
+def test_an_outage_does_not_end_the_fault_that_the_owner_was_notified_of(store: Store) -> None:
+    assert report(store, ChannelState.DOWN, "token_revoked")
+    for _ in range(3):
+        assert not report(store, ChannelState.DEGRADED, "disconnected")
+        assert see(store).code == "token_revoked"
+        assert not report(store, ChannelState.DOWN, "token_revoked")
+    assert events(store) == ["channel_down"]
+    report(store, ChannelState.UP)
+    assert events(store) == ["channel_down", "channel_up"]
+
+
+def test_after_an_outage_what_was_put_off_is_looked_up_at_once(
+    store: Store, clock: FakeClock
+) -> None:
+    report(store, ChannelState.UP)
+    unknown(store)
+    report(store, ChannelState.DEGRADED, "disconnected")
+    clock.advance(11 * MINUTE)
+    do(store, look_again, look_up_one(store)[1], MINUTE)
+    report(store, ChannelState.UP)
+    assert len(look_ups(store)) == 1

@@ -417,3 +417,19 @@ def test_the_deliveries_of_one_chat_wait_together_and_no_attempt_counts(
     again = lease(store)
     assert [each.id for each in again] == [made[0], made[2]]
     assert {each.delivery_attempts for each in again} == {1}
+
+
+def test_a_proof_of_an_earlier_attempt_does_not_count_for_a_part_that_is_sent_again(
+    store: Store,
+) -> None:
+    response = unknown(store)
+    do(store, retry_response, response)
+    _, token = lease_one(store)
+    shorter = SendingPart(0, upto=10)
+    do(store, begin_part, token, shorter)
+    assert not proved(store, response)  # its text ended at 3000, and this one's ends at 10
+    do(store, mark_unknown, token, "read timed out")
+    assert not proved(store, response)
+    assert row_of(store, response)["parts_sent"] == 0
+    do(store, found, look_up_one(store)[1], "ts-2")
+    assert lease_one(store)[0].upto == 10

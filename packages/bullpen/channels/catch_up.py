@@ -57,11 +57,18 @@ class CatchUpReader:
     """Fetches the missed messages of one account."""
 
     def __init__(
-        self, store: AsyncStore, platform: Platform, intake: IntakeQueue, log: logging.Logger
+        self,
+        store: AsyncStore,
+        platform: Platform,
+        intake: IntakeQueue,
+        receiving: asyncio.Event,
+        log: logging.Logger,
     ) -> None:
+        """`run` does nothing while `receiving` is not set."""
         self._store = store
         self._platform = platform
         self._intake = intake
+        self._receiving = receiving
         self._log = log
         self._channel = platform.context.account
         self._needed = asyncio.Event()
@@ -75,6 +82,7 @@ class CatchUpReader:
         sweep = self._platform.catch_up is CatchUp.ACCOUNT
         while True:
             await wait_at_most(self._needed, SWEEP_SECONDS if sweep else None)
+            await self._receiving.wait()
             self._needed.clear()
             try:
                 await self.catch_up()
@@ -89,14 +97,19 @@ class CatchUpReader:
         if self._platform.catch_up is CatchUp.NONE:
             return result
         began_at = self._store.now
-        places = await self._places()
         limit = asyncio.Semaphore(MAX_CHATS)
+        done: set[str] = set()
 
         async def read(place: Place) -> None:
             async with limit:
                 await self._read(place, result)
 
-        await asyncio.gather(*(read(each) for each in places))
+        while places := [each for each in await self._places() if each.chat not in done]:
+            done |= {each.chat for each in places}
+            found = result.found
+            await asyncio.gather(*(read(each) for each in places))
+            if result.found == found:  # otherwise a thread may have begun
+                break
         await self._report(began_at, str(result))
         if result.found:
             self._log.info("caught up: %s", result)
@@ -110,7 +123,7 @@ class CatchUpReader:
         def load(tx: Transaction) -> tuple[list[ChatRecord], int | None]:
             health = find_health(tx, self._channel)
             last = None if health is None else health.caught_up_at or health.last_event_at
-            return _recent_chats(tx, self._channel, now), last
+            return recent_chats(tx, self._channel, now), last
 
         chats, last = await self._store.read(load)
         if self._platform.catch_up is CatchUp.ACCOUNT:
@@ -119,11 +132,7 @@ class CatchUpReader:
                 return []
             return [Place(chat="", direct=False, cursor="", since=max(oldest, last - MARGIN_MS))]
         known = {each.chat for each in chats}
-        places = [
-            Place(chat=each.chat, direct=each.direct, cursor=each.cursor or "", since=oldest)
-            for each in chats
-            if each.cursor
-        ]
+        places = [read_from(each, now) for each in chats]
         if last is not None:  # a person may have opened a direct chat meanwhile
             places += [
                 Place(chat=each.id, direct=True, cursor="", since=max(oldest, last - MARGIN_MS))
@@ -166,7 +175,15 @@ class CatchUpReader:
         result.chats += 1
 
 
-def _recent_chats(tx: Transaction, channel: str, now: int) -> list[ChatRecord]:
+def read_from(chat: ChatRecord, now: int) -> Place:
+    """Where a chat is read: from its cursor, else from when it was allowed or last heard."""
+    since = now - MAX_AGE_MS
+    if chat.cursor is None:
+        since = max(since, chat.last_in_at or chat.updated_at)
+    return Place(chat=chat.chat, direct=chat.direct, cursor=chat.cursor or "", since=since)
+
+
+def recent_chats(tx: Transaction, channel: str, now: int) -> list[ChatRecord]:
     """The chats to read. Of threads, which are chats of their own here, only those in use."""
     chats: list[ChatRecord] = []
     after = ""

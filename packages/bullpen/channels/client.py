@@ -13,7 +13,7 @@ with a reason, and is tried again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -21,25 +21,23 @@ from typing import Any
 from bullpen.channels.async_store import AsyncStore, store_id
 from bullpen.channels.attachments import Attachments
 from bullpen.channels.catch_up import CatchUpReader
-from bullpen.channels.commands import restart
 from bullpen.channels.delivering import Deliverer
 from bullpen.channels.failures import ChannelDown
 from bullpen.channels.fetching import FetchingClient
+from bullpen.channels.follow_up import FollowUp
 from bullpen.channels.health import HealthReporter
-from bullpen.channels.incoming import Incoming, IntakeSettings, Taken
+from bullpen.channels.incoming import Incoming, IntakeSettings
 from bullpen.channels.intake import IntakeQueue
 from bullpen.channels.outgoing import Outgoing
-from bullpen.channels.platform import Address, ChannelContext, Platform
+from bullpen.channels.platform import ChannelContext, Platform
 from bullpen.channels.progress import ProgressDisplay
 from bullpen.channels.recovery import Recovery
 from bullpen.channels.waiting import wait_at_most
+from bullpen.channels.watchdog import Silent, Watchdog
 from bullpen.core.background import ended_workers
 from bullpen.core.channels.health import ChannelState
-from bullpen.core.channels.senders import see_sender
 from bullpen.core.clock import MINUTE, SECOND
-from bullpen.core.message import SEPARATOR, Answer, ReplyTo
 from bullpen.core.outbox.delivery import Delivery, expire_leases, reschedule_chat
-from bullpen.core.outbox.write import send_to_person
 from bullpen.core.store.base import Store
 from bullpen.core.store.transaction import Transaction
 
@@ -92,6 +90,10 @@ class Client:
         """There may be responses to send, or the channel was paused. From any thread."""
         self._call(self._woken)
 
+    def retry(self) -> None:
+        """Try at once an account that is down. From any thread."""
+        self._call(lambda: self._retry_asked.set())
+
     def _call(self, callback: Callable[[], None]) -> None:
         loop = self._loop
         if loop is not None:
@@ -122,6 +124,7 @@ class Client:
                 ("catch-up", self._catch_up.run()),
                 ("progress", self._progress.run()),
                 ("health", self._health.run()),
+                ("watchdog", self._watchdog.run()),
                 ("account", self._serve()),
             )
         ]
@@ -143,6 +146,8 @@ class Client:
         id_ = store_id(self._database)
         self._platform = platform = self._make_platform(context)
         self._pause_asked = asyncio.Event()
+        self._retry_asked = asyncio.Event()
+        receiving = self._receiving = asyncio.Event()
         self._files = Attachments(
             self._fetching,
             platform.locate,
@@ -163,18 +168,9 @@ class Client:
             self._store,
             context.account,
             self._worker,
-            self._connected,
+            lambda: self._catch_up.wake(),
             self._incoming.flush,
             log,
-        )
-        self._intake = IntakeQueue(
-            self._store,
-            platform.parse,
-            self._incoming,
-            self._health,
-            self._taken,
-            log,
-            reorders=platform.reorders,
         )
         self._deliverer = Deliverer(self._store, platform, self, id_, log)
         self._outgoing = Outgoing(
@@ -186,10 +182,30 @@ class Client:
             log,
             chat_interval=platform.chat_interval,
         )
+        self._progress = ProgressDisplay(self._store, platform, receiving, log)
+        self._follow_up = FollowUp(
+            self._store, platform, self._health, self._outgoing, self._progress, self._files
+        )
+        self._intake = IntakeQueue(
+            self._store,
+            platform.parse,
+            self._incoming,
+            self._health,
+            self._follow_up.taken,
+            log,
+            reorders=platform.reorders,
+        )
         self._recovery = Recovery(self._store, platform, self._outgoing, self._worker, id_, log)
-        self._catch_up = CatchUpReader(self._store, platform, self._intake, log)
-        self._progress = ProgressDisplay(self._store, platform, log)
-        self._followers: set[asyncio.Task[Any]] = set()
+        self._catch_up = CatchUpReader(self._store, platform, self._intake, receiving, log)
+        self._watchdog = Watchdog(
+            self._store,
+            platform,
+            self._health,
+            lambda: self._intake.last_payload_at,
+            self._catch_up,
+            self._reconnect,
+            log,
+        )
 
     async def _serve(self) -> None:
         """Start the account and receive, again and again, whatever happens to the platform."""
@@ -214,15 +230,14 @@ class Client:
             except Exception as error:
                 if not isinstance(error, (OSError, TimeoutError)):
                     self._log.exception("%s failed", self._context.account)
-                self._health.disconnected(f"{type(error).__name__}: {error}")
+                code = "silent" if isinstance(error, Silent) else "disconnected"
+                self._health.disconnected(f"{type(error).__name__}: {error}", code)
                 if self._store.now - began > MINUTE:
                     failures = 0
                 wait = min(MAX_TROUBLE_SECONDS, 2.0**failures)
             failures += 1
-            # Commits of responses must not end this wait: the platform would be asked too often.
-            with suppress(TimeoutError):
-                async with asyncio.timeout(wait):
-                    await self._until_paused()
+            if await self._wait_to_retry(wait):
+                failures = 0
 
     async def _resume_files(self) -> None:
         """Fetch the files that a killed client left, once."""
@@ -239,6 +254,7 @@ class Client:
             await self._outgoing.restore_holds()
             await self._catch_up_first()
             self._serving = True
+            self._receiving.set()
             self._open()
             receiving = asyncio.create_task(self._platform.receive(self._intake))
             paused = asyncio.create_task(self._until_paused())
@@ -255,6 +271,7 @@ class Client:
                 await asyncio.gather(receiving, paused, return_exceptions=True)
         finally:
             self._serving = False
+            self._receiving.clear()
             await self._outgoing.stop()
             if not self._fault.done():
                 self._fault.cancel()
@@ -300,8 +317,8 @@ class Client:
     def trouble(self, error: Exception) -> int:
         """Send nothing for a while, longer each time; returns until when."""
         now = self._store.now
-        if isinstance(error, ChannelDown) and self._fault is not None and not self._fault.done():
-            self._fault.set_exception(error)
+        if isinstance(error, ChannelDown):
+            self._reconnect(error)
         wait = min(MAX_TROUBLE_SECONDS, 2.0 ** min(self._trouble, 10)) * SECOND
         self._trouble += 1
         self._blocked_until = max(self._blocked_until, now + int(wait))
@@ -309,6 +326,11 @@ class Client:
             self._outgoing.open.clear()
             self._open()
         return self._blocked_until
+
+    def _reconnect(self, error: Exception) -> None:
+        """End the connection because of this error, and connect again."""
+        if self._fault is not None and not self._fault.done():
+            self._fault.set_exception(error)
 
     def hold(self, chat: str, until: int, response: int) -> None:
         """Send nothing to this chat before this response is looked up, or before this time."""
@@ -318,59 +340,6 @@ class Client:
         """There is a part with an unknown outcome."""
         self._recovery.wake()
 
-    # What other parts tell the client.
-
-    def _connected(self) -> None:
-        self._catch_up.wake()
-
-    def _taken(self, taken: Taken) -> None:
-        """Something was stored: show its progress, and do what could not wait in the store."""
-        if taken.proved:
-            self._outgoing.settle(taken.proved)
-            return
-        self._health.message_taken()
-        for each in taken.accepted:
-            if each.fresh:
-                self._progress.track(each.message_id, taken.to)
-        if taken.sender is not None:
-            place = SEPARATOR.join((taken.to.chat, taken.to.thread))
-            conversation = taken.accepted[0].message_id
-            self._files.take_in(place, conversation, taken.attachments, taken.sender, taken.delay)
-        if taken.person:
-            self._follow(self._learn_name(taken.person))
-        if taken.restart:
-            self._follow(self._restart(taken.restart, taken.to))
-
-    async def _restart(self, service: str, to: Address) -> None:
-        """Restart a service, and report the result where the command was written."""
-        text = await asyncio.to_thread(restart, self._database.settings, service)
-        await self._store.write(
-            lambda tx: send_to_person(
-                tx,
-                Answer(message=text),
-                channel=self._context.account,
-                sender=to.person,
-                sender_id=to.person,
-                reply_to=str(ReplyTo(to.chat, to.thread, to.message)),
-            )
-        )
-
-    async def _learn_name(self, person: str) -> None:
-        """Look up the name of a person once, for their next messages."""
-        try:
-            async with asyncio.timeout(self._platform.send_seconds):
-                name = await self._platform.person_name(person)
-        except Exception as error:
-            self._log.info("the name of a person is not known: %r", error)
-            return
-        if name:
-            await self._store.write(lambda tx: see_sender(tx, self._context.account, person, name))
-
-    def _follow(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._followers.add(task)
-        task.add_done_callback(self._followers.discard)
-
     async def _put_back(self, deliveries: list[Delivery], until: int) -> None:
         tokens = [each.claim_token for each in deliveries if each.claim_token is not None]
         wait = max(0, until - self._store.now)
@@ -379,22 +348,40 @@ class Client:
         )
 
     async def _until_paused(self) -> None:
-        while not await self._health.is_paused():
+        while await self._health.find_pause() is None:
             self._pause_asked.clear()
             await wait_at_most(self._pause_asked, PAUSE_POLL_SECONDS)
 
     async def _until_not_paused(self) -> None:
-        while await self._health.is_paused():
-            self._health.set(ChannelState.PAUSED)
+        while (pause := await self._health.find_pause()) is not None:
+            self._health.set(ChannelState.PAUSED, pause.code, pause.reason, pause.hint)
             self._pause_asked.clear()
             await wait_at_most(self._pause_asked, PAUSE_POLL_SECONDS)
+
+    async def _wait_to_retry(self, seconds: float) -> bool:
+        """Wait before the next attempt; returns whether a person asked for it at once.
+
+        Commits of responses must not end this wait: the platform would be asked too often.
+        """
+        self._retry_asked.clear()
+        asked = asyncio.create_task(self._retry_asked.wait())
+        paused = asyncio.create_task(self._until_paused())
+        either = (asked, paused)
+        try:
+            await asyncio.wait(either, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in either:
+                task.cancel()
+            await asyncio.gather(*either, return_exceptions=True)
+        return self._retry_asked.is_set()
 
     async def _end(self, tasks: list[asyncio.Task[Any]]) -> None:
         """Finish what is being sent and stored, then close everything."""
         await self._outgoing.stop()
-        for task in (*tasks, *self._followers):
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, *self._followers, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._follow_up.close()
         self._health.set(ChannelState.STOPPED)
         for closing in (
             self._intake.drain(),

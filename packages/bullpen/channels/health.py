@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from bullpen.channels.async_store import AsyncStore
 from bullpen.channels.failures import ChannelDown
@@ -18,11 +18,26 @@ from bullpen.core.channels.health import (
     report_state,
 )
 from bullpen.core.errors import StoreError
-from bullpen.core.outbox.write import send_to_owner
+from bullpen.core.message import Answer
+from bullpen.core.outbox.hold import find_hold
+from bullpen.core.outbox.write import OWNER_SENDER, send_to_owner, send_to_person
 from bullpen.core.store.transaction import Transaction
 
 REPORT_SECONDS = 15.0
 """How often activity is written. Changes of the state are written at once."""
+
+
+READABLE_CHANNEL = "cli"
+"""Where a notice about the owner's own channel is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Why a channel neither receives nor sends."""
+
+    code: str = ""
+    reason: str = ""
+    hint: str = ""
 
 
 class HealthReporter:
@@ -51,19 +66,25 @@ class HealthReporter:
         self.heard_at = store.now
         """When the platform was last heard."""
         self.is_connected = False
+        self.connected_at = 0
 
     def connected(self, connections: int = 1) -> None:
         """The platform can reach the client."""
         self.is_connected = True
+        self.connected_at = self._store.now
         self._activity = replace(self._activity, connections=connections)
         self.set(ChannelState.UP)
         self._on_connected()
 
-    def disconnected(self, reason: str) -> None:
+    def disconnected(self, reason: str, code: str = "disconnected") -> None:
         """The platform cannot reach the client for now."""
         self.is_connected = False
         self._activity = replace(self._activity, connections=0)
-        self.set(ChannelState.DEGRADED, "disconnected", reason)
+        self.set(ChannelState.DEGRADED, code, reason)
+
+    def silent(self, reason: str) -> None:
+        """The connection brings no messages, although there are some."""
+        self.set(ChannelState.DEGRADED, "silent", reason)
 
     def heard(self) -> None:
         """The platform sent something."""
@@ -109,16 +130,27 @@ class HealthReporter:
         except StoreError as error:
             self._log.warning("the health of %s was not written: %s", self._channel, error)
 
-    async def is_paused(self) -> bool:
-        """Whether a person has paused the channel."""
-        health = await self._store.read(lambda tx: find_health(tx, self._channel))
-        return health is not None and health.paused
+    async def find_pause(self) -> Pause | None:
+        """Why the channel is paused; None if it is not."""
+        return await self._store.read(self._find_pause)
+
+    def _find_pause(self, tx: Transaction) -> Pause | None:
+        health, hold = find_health(tx, self._channel), find_hold(tx)
+        if hold is not None:
+            # The home from which this one was copied may serve the same account.
+            return Pause(
+                "restored",
+                f"this home was restored from a backup, and is on hold: {hold.reason}",
+                "Run: bullpen db release",
+            )
+        return Pause() if health is not None and health.paused else None
 
     def _write(
         self, tx: Transaction, activity: Activity, state: tuple[ChannelState, str, str, str]
     ) -> None:
         name, code, reason, hint = state
         if state != self._reported:
+            before = find_health(tx, self._channel)
             tell = report_state(
                 tx,
                 self._channel,
@@ -128,7 +160,16 @@ class HealthReporter:
                 reason=reason,
                 hint=hint,
             )
-            if tell and tx.settings.owner_channel != self._channel:
-                send_to_owner(tx, f"The channel {self._channel} is down: {reason}. {hint}".strip())
+            if tell:
+                self._notify(tx, f"The channel {self._channel} is down: {reason}. {hint}".strip())
+            elif name is ChannelState.UP and before is not None and before.told_at is not None:
+                self._notify(tx, f"The channel {self._channel} is up again.")
         report_activity(tx, self._channel, activity)
         self._flush(tx)
+
+    def _notify(self, tx: Transaction, text: str) -> None:
+        """Notify the owner; about their own channel, where terminals show it."""
+        if tx.settings.owner_channel != self._channel:
+            send_to_owner(tx, text)
+        else:
+            send_to_person(tx, Answer(message=text), channel=READABLE_CHANNEL, sender=OWNER_SENDER)

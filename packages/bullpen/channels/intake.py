@@ -76,6 +76,8 @@ class IntakeQueue:
         self._reorders = reorders
         self._items: deque[_Item] = deque()
         self._arrived = asyncio.Event()
+        self.last_payload_at = 0
+        """When the last payload arrived; a connection that answers pings may bring none."""
         self.connected = connection.connected
         self.disconnected = connection.disconnected
         self.heard = connection.heard
@@ -83,6 +85,7 @@ class IntakeQueue:
     def add(self, payload: Payload) -> asyncio.Future[None]:
         """Take this in, in the order of the calls."""
         self.heard()
+        self.last_payload_at = self._store.now
         stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         stored.add_done_callback(_retrieve)
         try:

@@ -15,6 +15,7 @@ from bullpen.channels.failures import ChannelDown
 from bullpen.channels.incoming import IntakeSettings
 from bullpen.channels.platform import ChannelContext, Finding, Platform
 from bullpen.core.background import StopSignals, WorkerProcess
+from bullpen.core.channels.health import retry_topic
 from bullpen.core.clock import MINUTE, SystemClock
 from bullpen.core.errors import BadSetting, ServiceFailed, UnknownService
 from bullpen.core.registry import CHANNELS, ChannelInfo, LoadProblem
@@ -55,6 +56,7 @@ class ChannelProcess:
             self._process.stop(0)
             raise
         self._process.on(f"responses:{info.name}", self._client.wake)
+        self._process.on(retry_topic(info.name), self._client.retry)
         self._thread = threading.Thread(target=self._run, name="client", daemon=True)
 
     def start(self) -> None:

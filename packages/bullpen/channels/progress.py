@@ -69,9 +69,17 @@ def stage_of(state: MessageState) -> Stage:
 class ProgressDisplay:
     """Shows the progress of the messages of one account."""
 
-    def __init__(self, store: AsyncStore, platform: Platform, log: logging.Logger) -> None:
+    def __init__(
+        self,
+        store: AsyncStore,
+        platform: Platform,
+        receiving: asyncio.Event,
+        log: logging.Logger,
+    ) -> None:
+        """Nothing is shown while `receiving` is not set."""
         self._store = store
         self._platform = platform
+        self._receiving = receiving
         self._log = log
         self._channel = platform.context.account
         self._refresh_ms = int((platform.progress_seconds or 0) * SECOND)
@@ -88,11 +96,13 @@ class ProgressDisplay:
         """Show progress until cancelled."""
         if not self._refresh_ms:
             return
+        await self._receiving.wait()
         await self._restore()
         while True:
             await self._arrived.wait()
             self._arrived.clear()
             while self._tracked:
+                await self._receiving.wait()
                 try:
                     await self._follow()
                 except StoreError as error:

@@ -162,7 +162,6 @@ def _setter(column: str) -> Statement[None]:
 
 
 SET_AGENT = _setter("default_agent")
-SET_WINDOW = _setter("window_until")
 SET_OPTED_OUT = _setter("opted_out_at")
 SET_PENALTY = _setter("penalty_until")
 SET_VERBOSITY = _setter("verbosity")
@@ -171,6 +170,15 @@ SET_TOLD = _setter("told_at")
 SET_AWAY_TOLD = _setter("away_told_at")
 SET_NAME = _setter("name")
 SET_MIGRATED = _setter("migrated_to")
+
+# Messages may come in late, and out of order.
+SET_WINDOW: Statement[None] = Statement(
+    lambda: (
+        update(CHATS)
+        .where(*_here(), or_(C.window_until.is_(None), C.window_until < bindparam("value")))
+        .values(window_until=bindparam("value"), updated_at=bindparam("now"))
+    )
+)
 
 SET_ACCESS: Statement[None] = Statement(
     lambda: (
@@ -279,7 +287,7 @@ def set_default_agent(tx: Transaction, channel: str, chat: str, agent: str | Non
 
 
 def set_window(tx: Transaction, channel: str, chat: str, until: int) -> None:
-    """Record until when the platform accepts free text for this chat."""
+    """Record until when the platform accepts free text for this chat; a later time is kept."""
     _write(tx, SET_WINDOW, channel, chat, until)
 
 

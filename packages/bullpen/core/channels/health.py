@@ -180,17 +180,22 @@ def report_state(
     before = lock_health(tx, channel)
     same = before.state is state and (before.code or "") == code
     told_at = before.told_at
+    # What is degraded because of an outage does not show that the fault before it has ended.
+    recovered = state is ChannelState.UP or (state in WORKING and told_at is None)
     tell = state is ChannelState.DOWN and (told_at is None or (before.code or "") != code)
     if tell:
         append_event(tx, ChannelDown(channel=channel, code=code, reason=reason, hint=hint))
         told_at = tx.now
-    if state in WORKING:
-        told_at = None
-        if before.state not in WORKING:
+    if recovered:
+        if told_at is not None or before.state not in WORKING:
             append_event(tx, ChannelUp(channel=channel))
+        if state is ChannelState.UP and before.state is not state:
             look_up_now(tx, channel)
-    # A process that starts again does not know yet why the one before it was down.
-    keeps = state in (ChannelState.STARTING, ChannelState.STOPPED) and told_at is not None
+        told_at = None
+    # A process that starts again does not know yet why the one before it was down, and an outage
+    # does not end the fault that the owner was notified of.
+    unsettled = (ChannelState.STARTING, ChannelState.STOPPED, ChannelState.DEGRADED)
+    keeps = state in unsettled and told_at is not None
     why = (before.code, before.reason, before.hint) if keeps else (code, reason, hint)
     tx.write(
         UPDATE_STATE,
@@ -205,6 +210,11 @@ def report_state(
         },
     )
     return tell
+
+
+def retry_topic(channel: str) -> str:
+    """The topic that makes the client try at once an account that is down."""
+    return f"channel:{channel}"
 
 
 def report_activity(tx: Transaction, channel: str, activity: Activity) -> None:
@@ -226,7 +236,8 @@ def pause_channel(tx: Transaction, channel: str) -> bool:
 
 
 def resume_channel(tx: Transaction, channel: str) -> bool:
-    """End the pause of a channel; False if there was none."""
+    """End the pause of a channel; False if there was none. One that is down is tried at once."""
+    tx.wake(retry_topic(channel))
     if not lock_health(tx, channel).paused:
         return False
     tx.write(UPDATE_PAUSED, {"account": channel, "is_paused": False, "now": tx.now})

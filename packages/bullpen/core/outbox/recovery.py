@@ -245,6 +245,9 @@ def prove(tx: Transaction, channel: str, response: int, part: int, receipt: str)
 
     The part counts once, in any state, also if a look-up said that it was not sent. A delivery that
     a client is sending continues under its token.
+
+    Of a part that a person retried, and that was begun again, it does not count: it may be about
+    the attempt before, whose text ended elsewhere. The receipt or a look-up settles the new one.
     """
     check_text(receipt, tx.settings.message_bytes, "the receipt")
     row = tx.one(LOCK_RESPONSE, {"response": response, "channel": channel})
@@ -252,6 +255,8 @@ def prove(tx: Transaction, channel: str, response: int, part: int, receipt: str)
         return False
     begun = row.part
     if begun is None or begun.part != part or part != row.parts_sent:
+        return False
+    if row.possible_duplicate and (row.sending or row.status == ResponseState.UNKNOWN):
         return False
     _count_part(tx, row, receipt)
     return True

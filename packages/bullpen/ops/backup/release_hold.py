@@ -11,6 +11,7 @@ from functools import partial
 
 from sqlalchemy import bindparam, func, select
 
+from bullpen.core.channels.health import list_health
 from bullpen.core.heartbeats import run as heartbeats
 from bullpen.core.models import HEARTBEATS, SCHEDULES
 from bullpen.core.models.base import const
@@ -92,8 +93,9 @@ def release_hold(store: Store, before: int = 0) -> HeldWork | None:
         end_hold(tx)
         for topic in ("schedules", "heartbeats"):
             tx.wake(topic)
-        for each in found.responses:
-            tx.wake(f"responses:{each.channel}")
+        served = {each.channel for each in list_health(tx)}
+        for name in served | {each.channel for each in found.responses}:
+            tx.wake(f"responses:{name}")
     return found
 
 
