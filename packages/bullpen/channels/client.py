@@ -32,7 +32,7 @@ from bullpen.channels.outgoing import Outgoing
 from bullpen.channels.platform import ChannelContext, Platform
 from bullpen.channels.progress import ProgressDisplay
 from bullpen.channels.recovery import Recovery
-from bullpen.channels.waiting import wait_at_most
+from bullpen.channels.waiting import wait_at_most, wait_for_first
 from bullpen.channels.watchdog import Silent, Watchdog
 from bullpen.core.background import ended_workers
 from bullpen.core.channels.health import ChannelState
@@ -364,15 +364,7 @@ class Client:
         Commits of responses must not end this wait: the platform would be asked too often.
         """
         self._retry_asked.clear()
-        asked = asyncio.create_task(self._retry_asked.wait())
-        paused = asyncio.create_task(self._until_paused())
-        either = (asked, paused)
-        try:
-            await asyncio.wait(either, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in either:
-                task.cancel()
-            await asyncio.gather(*either, return_exceptions=True)
+        await wait_for_first(self._retry_asked.wait(), self._until_paused(), seconds=seconds)
         return self._retry_asked.is_set()
 
     async def _end(self, tasks: list[asyncio.Task[Any]]) -> None:

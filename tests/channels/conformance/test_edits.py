@@ -50,7 +50,7 @@ def at_work(served: Account, chat: str = "") -> tuple[str, Claim]:
 
 def edit(served: Account, chat: str, message: str, text: str) -> None:
     """The author changes a message."""
-    served.platform.edit(chat, message, text)  # type: ignore[attr-defined]
+    served.platform.edit(chat, message, text)
 
 
 def offered(served: Account, chat: str) -> str:
