@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from sqlalchemy import bindparam, select
@@ -16,11 +17,24 @@ from bullpen.channels.access import Access
 from bullpen.channels.edits import accept_offer
 from bullpen.channels.inbound import Source
 from bullpen.core.channels.chats import Access as GroupAccess
-from bullpen.core.channels.chats import add_chat, allow_group, find_chat, set_default_agent
+from bullpen.core.channels.chats import (
+    Verbosity,
+    add_chat,
+    allow_group,
+    find_chat,
+    set_default_agent,
+    set_verbosity,
+)
 from bullpen.core.channels.pairing import approve
 from bullpen.core.channels.senders import Tier
 from bullpen.core.company import reset_agent
-from bullpen.core.errors import BullpenError, StoreError, UnknownRecipient
+from bullpen.core.errors import (
+    BullpenError,
+    IllegalMove,
+    StoreError,
+    UnknownMessage,
+    UnknownRecipient,
+)
 from bullpen.core.inspect.queue import list_lane_activity, queue_status
 from bullpen.core.models import MESSAGES
 from bullpen.core.models.base import const
@@ -199,8 +213,9 @@ def _stop(asked: Asked) -> Reply:
     stopped = 0
     for message_id, reply_to in asked.tx.all(SELECT_UNFINISHED, values):
         if reply_to is not None and reply_to.partition("\x1f")[0] == source.chat.id:
-            cancel(asked.tx, message_id, f"stopped by {source.person.name or source.person.id}")
-            stopped += 1
+            with suppress(IllegalMove, UnknownMessage):  # it has ended meanwhile
+                cancel(asked.tx, message_id, f"stopped by {source.person.name or source.person.id}")
+                stopped += 1
     if not stopped:
         return Reply("You have no pending or processing message in this chat.")
     return Reply(f"Cancelled {format_count(stopped, 'message')}.")
@@ -224,12 +239,12 @@ def _default_agent(asked: Asked) -> str:
 
 
 def _reset(asked: Asked) -> Reply:
-    """Delete the sessions of an agent; a member may do that only to a session of their own."""
+    """Delete a person's own session of an agent; only the owner deletes one that people share."""
     agent = get_agent(asked.tx, _named_agent(asked))
-    if asked.access.allows(Tier.OWNER):
-        reset_agent(asked.tx, agent.id)
-    elif agent.context is Context.SENDER:
+    if agent.context is Context.SENDER:
         delete_session(asked.tx, agent, sender_key(asked.channel, asked.source.person.id))
+    elif asked.access.allows(Tier.OWNER):
+        reset_agent(asked.tx, agent.id)
     else:
         return Reply(f"Other people share the session of @{agent.id}: only the owner can reset it.")
     return Reply(f"Your next message to @{agent.id} starts a new session.")
@@ -288,6 +303,14 @@ def _resume(asked: Asked) -> Reply:
     return Reply(f"Resumed @{agent}.")
 
 
+def _progress(asked: Asked) -> Reply:
+    word = asked.rest.lower()
+    if word not in set(Verbosity):
+        return Reply("Send `/progress quiet`, `/progress normal` or `/progress verbose`.")
+    set_verbosity(asked.tx, asked.channel, asked.source.chat.id, Verbosity(word))
+    return Reply(f"The progress in this chat is {word} now.")
+
+
 def _rerun(asked: Asked) -> Reply:
     routed = asked.access.allows(Tier.MEMBER)
     return Reply(accept_offer(asked.tx, asked.channel, asked.rest, asked.source, routed=routed))
@@ -324,6 +347,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("default", "shows or sets the agent for texts without a name.", _default, Tier.MEMBER),
     Command("new", "starts a new session of an agent.", _reset, Tier.MEMBER),
     Command("reset", "is the same as /new.", _reset, Tier.MEMBER),
+    Command("progress", "shows quiet, normal or verbose progress.", _progress, Tier.MEMBER),
     Command("approve", "approves a pairing code or a held message.", _approve, Tier.OWNER),
     Command("allow", "allows this group: members or everyone.", _allow, Tier.OWNER),
     Command("pause", "pauses an agent.", _pause, Tier.OWNER),

@@ -117,7 +117,7 @@ class IntakeQueue:
                 began = loop.time()
                 batch = [self._items.popleft() for _ in range(min(MAX_BATCH, len(self._items)))]
                 await self._take(batch)
-                # What comes one by one, each after the acknowledgement of the last, never waits.
+                # Single messages, each after the acknowledgement of the last, never wait.
                 earliest = began + GATHER_SECONDS if self._items else 0.0
 
     async def drain(self) -> None:

@@ -6,21 +6,25 @@ It is set right at the start of the process, and never delays or replaces an ans
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlalchemy import bindparam, select
 
 from bullpen.channels.async_store import AsyncStore
 from bullpen.channels.platform import Address, Platform, Progress, Stage
-from bullpen.core.clock import DAY, HOUR, SECOND
+from bullpen.core.channels.chats import Verbosity, find_chat
+from bullpen.core.clock import DAY, HOUR, MINUTE, SECOND
 from bullpen.core.errors import StoreError
+from bullpen.core.events.conversation import AgentProgress
 from bullpen.core.message import ReplyTo
-from bullpen.core.models import MESSAGES
+from bullpen.core.models import EVENTS, MESSAGES
 from bullpen.core.models.base import const
 from bullpen.core.states import MESSAGE_STATES, MessageState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import visible_line
 
 POLL_SECONDS = 1.0
 SHOW_SECONDS = 10.0
@@ -28,11 +32,30 @@ MAX_TRACKED = 500
 MAX_RESTORED = 100
 QUEUED_AFTER_MS = SECOND
 """A message that is taken up at once never shows as queued."""
+REPORT_AGE_MS = 10 * MINUTE
+"""Reports of an agent that are older are not shown."""
+MAX_REPORT_CHARS = 200
+VERBOSE_MS = 5 * SECOND
+"""How often a verbose chat shows a report."""
 
 M = MESSAGES.c
 
 SELECT_STATE: Statement[tuple[str, str]] = Statement(
     lambda: select(M.status, M.agent).where(M.message_id == bindparam("message_id"))
+)
+
+# In the words of the partial index.
+SELECT_REPORT: Statement[tuple[str | None]] = Statement(
+    lambda: (
+        select(EVENTS.c.data)
+        .where(
+            EVENTS.c.type == const(AgentProgress.type),
+            EVENTS.c.created_at >= bindparam("since"),
+            EVENTS.c.message_id == bindparam("message_id"),
+        )
+        .order_by(EVENTS.c.id.desc())
+        .limit(const(1))
+    )
 )
 
 SELECT_RECENT: Statement[tuple[str, str, str, str | None, str | None, int]] = Statement(
@@ -55,6 +78,8 @@ class _Tracked:
     at: int
     stage: Stage | None = None
     shown_at: int = 0
+    verbosity: Verbosity = Verbosity.NORMAL
+    is_shown: bool = False
 
 
 def stage_of(state: MessageState) -> Stage:
@@ -131,21 +156,40 @@ class ProgressDisplay:
         ids = list(self._tracked)
         rows = await self._store.read(lambda tx: _states(tx, ids))
         now = self._store.now
-        due: list[Progress] = []
+        due: list[tuple[str, _Tracked, Progress]] = []
         for message_id, row in zip(ids, rows, strict=True):
             tracked = self._tracked[message_id]
             state = MessageState(row[0]) if row else MessageState.COMPLETED
             stage = stage_of(state)
             fresh = stage is Stage.QUEUED and now - tracked.at < QUEUED_AFTER_MS
-            faded = now - tracked.shown_at >= self._refresh_ms
+            verbose = tracked.verbosity is Verbosity.VERBOSE
+            refresh = min(self._refresh_ms, VERBOSE_MS) if verbose else self._refresh_ms
+            faded = now - tracked.shown_at >= refresh
             ended = MESSAGE_STATES[state].terminal
             if not fresh and (stage is not tracked.stage or (faded and not ended)):
                 tracked.stage, tracked.shown_at = stage, now
                 text = f"@{row[1]} is working" if row and stage is Stage.WORKING else ""
-                due.append(Progress(to=tracked.to, stage=stage, text=text))
+                due.append((message_id, tracked, Progress(to=tracked.to, stage=stage, text=text)))
             if ended or state is MessageState.HELD:
                 del self._tracked[message_id]
-        await asyncio.gather(*(self._show(each) for each in due))
+        if due:
+            shown = await self._store.read(lambda tx: self._adapt(tx, due))
+            await asyncio.gather(*(self._show(each) for each in shown))
+
+    def _adapt(self, tx: Transaction, due: list[tuple[str, _Tracked, Progress]]) -> list[Progress]:
+        """Leave out what quiet chats do not show, and add the agents' reports for verbose ones."""
+        found = []
+        for message_id, tracked, progress in due:
+            chat = find_chat(tx, self._channel, progress.to.chat)
+            tracked.verbosity = chat.verbosity if chat and chat.verbosity else Verbosity.NORMAL
+            # A mark that was left before stays right.
+            if tracked.verbosity is Verbosity.QUIET and not tracked.is_shown:
+                continue
+            tracked.is_shown = True
+            if tracked.verbosity is Verbosity.VERBOSE and progress.stage is Stage.WORKING:
+                progress = replace(progress, text=_report(tx, message_id) or progress.text)
+            found.append(progress)
+        return found
 
     async def _show(self, progress: Progress) -> None:
         try:
@@ -157,3 +201,12 @@ class ProgressDisplay:
 
 def _states(tx: Transaction, ids: list[str]) -> list[tuple[str, str] | None]:
     return tx.one_each(SELECT_STATE, [{"message_id": each} for each in ids])
+
+
+def _report(tx: Transaction, message_id: str) -> str:
+    """What the agent of a message reported last."""
+    values = {"message_id": message_id, "since": tx.now - REPORT_AGE_MS}
+    row = tx.one(SELECT_REPORT, values)
+    data: object = json.loads(row[0]) if row is not None and row[0] else None
+    text = data.get("text") if isinstance(data, dict) else None
+    return visible_line(text)[:MAX_REPORT_CHARS] if isinstance(text, str) else ""
