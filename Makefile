@@ -5,6 +5,7 @@ CRASH_KILLS ?= 500
 CROWD ?= 1000
 FUZZ_EXAMPLES ?= 300
 UPKEEP_MESSAGES ?= 100000
+SOAK ?= 10000
 BENCH ?=
 TESTS ?=
 
@@ -22,14 +23,14 @@ next = @$(if $(CI),:,printf '\n%s\n' "Next: $(1)")
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help up down venv dev-venv test real clis crash fuzz crowd upkeep fresh check check-format check-lint \
+.PHONY: help up down venv dev-venv test real clis crash fuzz crowd upkeep soak-channels fresh check check-format check-lint \
 	check-types check-imports format docs transcripts pictures wheel bench bench-check lock clean
 
 help: ## List the targets
 	@echo 'Bullpen: a durable queue and services that run teams of AI agents'
 	@echo
 	@sed -n 's/^\([a-z][a-z-]*\):[^#]*## \(.*\)/\1|\2/p' Makefile | \
-		while IFS='|' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
+		while IFS='|' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
 	@echo
 	@echo '  PYTHON=python3.12 sets the interpreter (3.11 or later). TESTS="tests/unit -k lease" selects tests.'
 	$(call next,make up)
@@ -76,6 +77,10 @@ crowd: dev-venv ## Test the API with CROWD=1000 slow connections of each kind
 upkeep: dev-venv ## Simulate 30 days of UPKEEP_MESSAGES=100000; the database must stop growing
 	UPKEEP_MESSAGES=$(UPKEEP_MESSAGES) $(BIN)/python -m pytest --timeout=0 -s tests/maintenance/test_growth.py
 	$(call next,make crash)
+
+soak-channels: dev-venv ## Kill everything around SOAK=10000 messages on each channel
+	SOAK=$(SOAK) $(BIN)/python -m pytest --timeout=0 -s tests/channels/test_soak.py
+	$(call next,make bench)
 
 fresh: ## Install on a bare Debian root, from a clone and from the wheel (needs root and debootstrap)
 	@PYTHON='$(PYTHON)' bash deploy/fresh.sh

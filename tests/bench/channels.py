@@ -135,7 +135,7 @@ def _received(client: Client, count: int, gap: float) -> list[tuple[float, str]]
     with ThreadPoolExecutor(1) as thread:
         saying = thread.submit(client.fake.say, PERSON, marks, gap)
         seen = client.stored(count)
-        written = dict(zip(marks, saying.result(), strict=True))
+        written = dict(zip(marks, saying.result(), strict=True)) | client.fake.pushed()
     return [(1000 * (at - written[mark]), mark) for mark, at in seen.items()]
 
 

@@ -76,6 +76,12 @@ class RemoteFake:
         """The texts of the bot in the direct chat of a person."""
         return [str(each) for each in self.drive("posts", self.direct(number))]
 
+    def pushed(self) -> dict[str, float]:
+        """When the first webhook of each text was sent; it waits for the one before it."""
+        found = self.process.call("pushes")
+        assert isinstance(found, dict)
+        return {str(text): float(at) for text, at in found.items()}
+
     def asked(self) -> dict[str, float]:
         """When the first request with each mark arrived."""
         found = self.process.call("marks")
@@ -94,7 +100,7 @@ def driven(channel: str, listener: int) -> type[FakePlatform]:
     hooked: Any = {"port": listener} if is_twilio else {}
 
     class Driven(fake):  # type: ignore[misc]
-        controls = fake.controls | {"drive", "say_each", "marks"}
+        controls = fake.controls | {"drive", "say_each", "pushes", "marks"}
 
         def __init__(self, port: int = 0, *, state: Path | None = None) -> None:
             self.pushed: dict[str, float] = {}
@@ -116,15 +122,14 @@ def driven(channel: str, listener: int) -> type[FakePlatform]:
                 written.append(time.time())
                 self.harness.say(chat, person, each)
                 time.sleep(gap)
-            if is_twilio:  # its event is a request, the next of a sender after the last answer
-                self.wait_for(lambda: len(self.pushed) >= len(texts))
-                written = [self.pushed[each] for each in texts]
-                self.pushed.clear()
             return written
 
         async def _push_message(self, message: Any, *more: Any) -> int:  # noqa: ANN401
             self.pushed.setdefault(message.body, time.time())
             return int(await super()._push_message(message, *more))
+
+        def pushes(self) -> dict[str, float]:
+            return self.pushed
 
         def marks(self) -> dict[str, float]:
             return _first_marks(self)

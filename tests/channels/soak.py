@@ -1,0 +1,249 @@
+"""Soak: messages in and out on one channel, while everything around them is killed and cut.
+
+The client, the processor and the fake of the platform are processes. Between small groups of
+messages one of them is killed by SIGKILL and started again, or connections are cut. Afterwards
+each message must have been stored once and answered once, in the order of its chat.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from bullpen.core.channels.senders import Tier, set_tier
+from bullpen.core.models import MESSAGES, RESPONSES
+from bullpen.core.queue.lanes import Batching, LanePolicy
+from bullpen.core.settings import Settings
+from bullpen.core.settings.accounts import account_variable
+from bullpen.core.store.base import Store
+from tests.channels.fakes.driven import TOKEN, RemoteFake
+from tests.conformance.verbs import Row, hire, rows
+from tests.processor.working import eventually
+from tests.stores import Stores
+
+ROOT = Path(__file__).resolve().parents[2]
+AGENT = "coder"
+PEOPLE = 6
+MOST_AT_ONCE = 8
+"""Messages between two faults."""
+GONE_SECONDS = 0.3
+SETTLE_SECONDS = 120.0
+CLIENT = ("-m", "tests.channels.conformance.child")
+PROCESSOR = ("-c", "from bullpen.cli.main import main; main()", "run", "processor")
+FAULTS = ("client", "processor", "fake", "cut")
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of the messages of a soak."""
+
+    said: dict[int, list[str]]
+    """The marks that each person wrote, in order."""
+    stored: dict[int, list[str]]
+    """The marks of the stored messages of each person, in order."""
+    seen: dict[int, list[str]]
+    """The marks of the bot's answers in the chat of each person, in order."""
+    unknown: list[str]
+    """The marks of responses whose outcome is unknown at the end."""
+    unfinished: list[Row]
+    """Responses that are neither delivered nor unknown."""
+    faults: Counter[str] = field(default_factory=Counter)
+    seconds: float = 0.0
+
+    def problems(self, *, can_tell: bool) -> list[str]:
+        """What was not kept; empty if everything was. `can_tell`: the platform has look-ups."""
+        found = [f"unfinished: {each}" for each in self.unfinished[:3]]
+        if can_tell and self.unknown:
+            found.append(f"unknown: {self.unknown}")
+        for number, said in self.said.items():
+            stored, seen = self.stored[number], self.seen[number]
+            if stored != said:
+                found.append(f"person {number} wrote {said}, stored is {stored}")
+            if seen != [each for each in said if each in set(seen)]:
+                found.append(f"person {number} wrote {said} and saw {seen}")
+            missing = set(said) - set(seen) - set(self.unknown)
+            if missing:
+                found.append(f"person {number} never saw {sorted(missing)}")
+        return found
+
+    def __str__(self) -> str:
+        count = sum(map(len, self.said.values()))
+        faults = ", ".join(f"{number} {name}" for name, number in sorted(self.faults.items()))
+        return (
+            f"{count} messages in {self.seconds:.0f} s; faults: {faults};"
+            f" {sum(map(len, self.seen.values()))} answers seen, {len(self.unknown)} unknown"
+        )
+
+
+class Part:
+    """A process of Bullpen that is killed and started again."""
+
+    def __init__(self, command: Sequence[str], environ: dict[str, str], log: Path) -> None:
+        self._command = (sys.executable, *command)
+        self._environ = environ
+        self._log = log
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it."""
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command,
+                cwd=ROOT,
+                env=self._environ,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+
+    def kill(self) -> None:
+        """End it by SIGKILL."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def again(self) -> None:
+        """Kill it, and start it again."""
+        self.kill()
+        self.start()
+
+
+def soak(
+    stores: Stores,
+    channel: str,
+    count: int,
+    *,
+    faults: Sequence[str] = (),
+    chance: random.Random | None = None,
+) -> Outcome:
+    """Send so many messages through a channel; without `faults`, a random one after each group."""
+    chance = chance or random.Random()
+    settings = replace(stores.settings("sqlite"), default_agent=AGENT)
+    began = time.monotonic()
+    with served(stores, settings, channel) as (store, fake, parts):
+        numbers = {fake.person(number): number for number in range(1, PEOPLE + 1)}
+        said: dict[int, list[str]] = {number: [] for number in numbers.values()}
+        happened: Counter[str] = Counter()
+        planned = list(faults)
+        gap = max(1, count // (len(planned) + 1))
+        written = 0
+        while written < count:
+            size = gap if planned or faults else chance.randint(1, MOST_AT_ONCE)
+            size = min(size, count - written)
+            number = chance.randint(1, PEOPLE)
+            marks = [f"q{each}q" for each in range(written, written + size)]
+            fake.say(number, marks)
+            said[number] += marks
+            written += size
+            if faults:
+                name = planned.pop(0) if planned else ""
+            else:
+                name = chance.choice((*FAULTS, *[""] * 8))
+            if name:
+                time.sleep(chance.uniform(0, 0.3))
+                happened[name] += 1
+                _break(name, fake, parts)
+        return _outcome(store, fake, numbers, said, happened, began)
+
+
+def _break(name: str, fake: RemoteFake, parts: dict[str, Part]) -> None:
+    if name == "fake":
+        fake.process.kill()
+        time.sleep(GONE_SECONDS)
+        fake.process.start()
+    elif name == "cut":
+        fake.process.call("vanish", seconds=GONE_SECONDS)
+        time.sleep(GONE_SECONDS)
+    else:
+        parts[name].again()
+
+
+def _outcome(
+    store: Store,
+    fake: RemoteFake,
+    numbers: dict[str, int],
+    said: dict[int, list[str]],
+    happened: Counter[str],
+    began: float,
+) -> Outcome:
+    """Wait until nothing moves any more, and look."""
+    count = sum(map(len, said.values()))
+
+    def answered() -> bool:
+        found = rows(store, RESPONSES)
+        return len(found) >= count and all(map(_has_ended, found))
+
+    with suppress(AssertionError):  # the outcome says what is missing
+        eventually(answered, "every message is answered", SETTLE_SECONDS)
+    stored: dict[int, list[str]] = {number: [] for number in said}
+    for each in rows(store, MESSAGES):
+        if each["channel"] == fake.channel:
+            stored[numbers[each["sender_id"]]] += _marks(each["message"])
+    responses = rows(store, RESPONSES)
+    return Outcome(
+        said=said,
+        stored=stored,
+        seen={number: _marks(" ".join(fake.posts(number))) for number in said},
+        unknown=[
+            mark
+            for each in responses
+            if each["status"] == "unknown"
+            for mark in _marks(each["message"])
+        ],
+        unfinished=[each for each in responses if not _has_ended(each)],
+        faults=happened,
+        seconds=time.monotonic() - began,
+    )
+
+
+def _has_ended(response: Row) -> bool:
+    status = response["status"]
+    return status == "acked" or (status == "unknown" and response["recover_at"] is None)
+
+
+def _marks(text: str) -> list[str]:
+    return [each.decode() for each in TOKEN.findall(text.encode())]
+
+
+@contextmanager
+def served(
+    stores: Stores, settings: Settings, channel: str
+) -> Iterator[tuple[Store, RemoteFake, dict[str, Part]]]:
+    """A database, the fake of a platform, and the processes of Bullpen."""
+    with RemoteFake(channel, settings.home) as fake, stores.opened(settings) as store:
+        hire(store, AGENT, LanePolicy(batching=Batching.ONE))
+        with store.write() as tx:
+            for number in range(1, PEOPLE + 1):
+                set_tier(tx, channel, fake.person(number), Tier.MEMBER, by="owner", name="Ann")
+        kept = {name: value for name, value in os.environ.items() if "BULLPEN_" not in name}
+        environ = {
+            **kept,
+            "BULLPEN_HOME": str(settings.home),
+            "BULLPEN_WORKSPACE": str(settings.workspace),
+            "BULLPEN_DEFAULT_AGENT": AGENT,
+            "BULLPEN_DELIVERY_LEASE_SECONDS": "3",
+            "BULLPEN_RETRY_BASE_SECONDS": "1",
+            "BULLPEN_RETRY_MAX_SECONDS": "2",
+            **{
+                account_variable(f"{channel}.{name}"): value
+                for name, value in fake.settings().items()
+            },
+        }
+        commands = {"client": (*CLIENT, channel, "never", "0"), "processor": PROCESSOR}
+        parts = {
+            name: Part(command, environ, settings.home / f"{name}.log")
+            for name, command in commands.items()
+        }
+        with ExitStack() as stack:
+            for each in parts.values():
+                stack.callback(each.kill)
+                each.start()
+            yield store, fake, parts
