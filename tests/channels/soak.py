@@ -34,10 +34,13 @@ AGENT = "coder"
 PEOPLE = 6
 MOST_AT_ONCE = 8
 """Messages between two faults."""
+FAULT_RATE = 0.15
+"""The chance of a fault after each group of messages: about one for 30 messages."""
+PACE_SECONDS = 0.05
 GONE_SECONDS = 0.3
 SETTLE_SECONDS = 120.0
 CLIENT = ("-m", "tests.channels.conformance.child")
-PROCESSOR = ("-c", "from bullpen.cli.main import main; main()", "run", "processor")
+SERVICE = ("-c", "from bullpen.cli.main import main; main()", "run")
 FAULTS = ("client", "processor", "fake", "cut")
 
 
@@ -146,7 +149,8 @@ def soak(
             if faults:
                 name = planned.pop(0) if planned else ""
             else:
-                name = chance.choice((*FAULTS, *[""] * 8))
+                name = chance.choice(FAULTS) if chance.random() < FAULT_RATE else ""
+                time.sleep(size * PACE_SECONDS)
             if name:
                 time.sleep(chance.uniform(0, 0.3))
                 happened[name] += 1
@@ -229,6 +233,7 @@ def served(
             "BULLPEN_HOME": str(settings.home),
             "BULLPEN_WORKSPACE": str(settings.workspace),
             "BULLPEN_DEFAULT_AGENT": AGENT,
+            "BULLPEN_LEASE_SECONDS": "5",
             "BULLPEN_DELIVERY_LEASE_SECONDS": "3",
             "BULLPEN_RETRY_BASE_SECONDS": "1",
             "BULLPEN_RETRY_MAX_SECONDS": "2",
@@ -237,7 +242,11 @@ def served(
                 for name, value in fake.settings().items()
             },
         }
-        commands = {"client": (*CLIENT, channel, "never", "0"), "processor": PROCESSOR}
+        commands = {
+            "client": (*CLIENT, channel, "never", "0"),
+            "processor": (*SERVICE, "processor"),
+            "scheduler": (*SERVICE, "scheduler"),  # it ends the leases of killed processors
+        }
         parts = {
             name: Part(command, environ, settings.home / f"{name}.log")
             for name, command in commands.items()
