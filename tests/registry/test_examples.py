@@ -1,8 +1,10 @@
-"""The examples are packages that work: a provider answers, a channel is a service."""
+"""The examples are packages that work: a provider answers people who write e-mails."""
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,6 +15,7 @@ from typing import TypeAlias
 
 import pytest
 
+from tests.channels.fakes.mail import PASSWORD, MailServer
 from tests.cli.command import PROGRAM, Bullpen, Result
 from tests.cli.conftest import remove, stop_all
 from tests.ports import free_port
@@ -32,7 +35,7 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run(
         [
             *(*uv, "--no-build-isolation", "--python", sys.executable, "--target", str(target)),
-            *(str(EXAMPLES / "bullpen-shout"), str(EXAMPLES / "bullpen-nothing")),
+            *(str(EXAMPLES / "bullpen-shout"), str(EXAMPLES / "bullpen-email")),
         ],
         env={**os.environ, "UV_CACHE_DIR": str(tmp_path_factory.mktemp("uv"))},
         check=True,
@@ -77,30 +80,88 @@ def services(bullpen: Bullpen) -> dict[str, Service]:
     return {each["name"]: each for each in bullpen("status", "--json").json["services"]}
 
 
-def test_a_packages_provider_answers_and_its_channel_is_a_service(home: Bullpen) -> None:
-    run(home, "up", BULLPEN_NOTHING_TOKEN="a secret")
+@pytest.fixture
+def mail() -> Iterator[MailServer]:
+    """The mail server of the bot's domain."""
+    with MailServer() as server:
+        yield server
+
+
+def add_accounts(home: Bullpen, *accounts: tuple[str, dict[str, str]]) -> None:
+    """Add the settings of accounts to the file of settings."""
+    path = home.home / "settings.toml"
+    if not path.exists():
+        home.ok("config", "set", "api_processes", "1")
+    with path.open("a") as file:
+        for name, settings in accounts:
+            lines = [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
+            file.write("\n".join([f"[{name}]", *lines, ""]))
+
+
+def received(mail: MailServer, *texts: str) -> None:
+    """Wait until people have received these mails, and no others."""
+
+    def got() -> list[str]:
+        return [" ".join(each.get_content().split()) for each in mail.sent]
+
+    eventually(lambda: len(mail.sent) >= len(texts), f"{texts[-1]}", LIMIT_SECONDS)
+    assert got() == list(texts)
+
+
+def test_a_packages_provider_answers_on_a_packages_channel(home: Bullpen, mail: MailServer) -> None:
+    ann = "ann@example.org"
+    add_accounts(home, ("email", {**mail.settings, "default_agent": "loud"}))
+    run(home, "up")
     run(home, "agent", "add", "loud", "--provider", "shout")
     assert "HELLO, YOU" in run(home, "send", "@loud hello, you").out
-    log = home.home / "logs" / "nothing.log"
-    eventually(lambda: "a token of 8 characters" in log.read_text(), "the client runs")
-    run(home, "response", "send", "--channel", "nothing", "--to", "ann", "hello")
-    eventually(lambda: "to ann: hello" in log.read_text(), "a response was delivered")
-    first = services(home)["nothing"]
-    assert first["state"] == "RUNNING"
-    os.kill(int(str(first["pid"])), signal.SIGKILL)
+    run(home, "doctor", "--only", "plugin")
 
-    def is_back() -> bool:
-        now = services(home)["nothing"]
-        return now["state"] == "RUNNING" and now["pid"] != first["pid"]
+    first = mail.write(ann, "hello")
+    eventually(lambda: bool(mail.sent), "the pairing code", LIMIT_SECONDS)
+    told = mail.sent.pop()
+    assert (told["To"], told["In-Reply-To"], told["Subject"]) == (ann, first, "Re: Hello")
+    (code,) = re.findall(r"pairing approve (\w+)", told.get_content())
+    home.ok("pairing", "approve", code)
 
-    eventually(is_back, "the supervisor starts it again")
+    # What must not be answered arrives before what is.
+    for headers in (
+        {"Auto-Submitted": "auto-replied"},
+        {"Precedence": "bulk"},
+        {"List-Id": "<news.example.org>"},
+        {"Return-Path": "<>"},
+    ):
+        mail.write(ann, "I am on holiday", headers=headers)
+    mail.write(ann, "forged", results="dmarc=fail header.from=example.org")
+    question = mail.write(ann, "@loud one", subject="Numbers")
+    received(mail, "ONE")
+    (answer,) = mail.sent
+    assert (answer["In-Reply-To"], answer["References"]) == (question, f"{question} {question}")
+    assert (answer["Subject"], answer["Auto-Submitted"]) == ("Re: Numbers", "auto-replied")
+    mail.write(ann, f"two\n\nOn Friday, Bot wrote:\n> {answer.get_content()}", reply_to=answer)
+    received(mail, "ONE", "TWO")
+    assert question in mail.sent[1]["References"]
+
+    os.kill(int(str(services(home)["email"]["pid"])), signal.SIGKILL)
+    mail.write(ann, "@loud three")
+    received(mail, "ONE", "TWO", "THREE")
+
+    mail.lost_answers = 1
+    run(home, "response", "send", "--channel", "email", "--to", ann, "four")
+    unknown = ("response", "list", "--state", "unknown", "--channel", "email", "-q")
+    eventually(lambda: bool(home.ok(*unknown).out.strip()), "its outcome is unknown", 60)
+    home.ok("response", "retry", home.ok(*unknown).out.strip())
+    received(mail, "ONE", "TWO", "THREE", "four", "(possible duplicate) four")
+    assert mail.sent[3]["Message-ID"] == mail.sent[4]["Message-ID"]
     run(home, "down")
-    assert log.read_text().rstrip().endswith("has stopped")
+    log = (home.home / "logs" / "email.log").read_text()
+    assert "Traceback" not in log
+    assert PASSWORD not in log
+    assert log.rstrip().endswith("has stopped")
 
 
 def test_a_channel_is_left_out_until_its_settings_are_there(home: Bullpen) -> None:
     done = subprocess.run(
-        [*PROGRAM, "run", "channel", "nothing"],
+        [*PROGRAM, "run", "channel", "email"],
         env=home.environment(),
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -108,27 +169,24 @@ def test_a_channel_is_left_out_until_its_settings_are_there(home: Bullpen) -> No
         timeout=LIMIT_SECONDS,
     )
     assert done.returncode != 0
-    assert "needs the setting nothing.token" in done.stderr
-    assert "BULLPEN_NOTHING_TOKEN" in done.stderr
+    assert "needs the setting email.address" in done.stderr
+    assert "BULLPEN_EMAIL_ADDRESS" in done.stderr
 
 
 def test_an_account_that_is_set_up_while_bullpen_runs_is_started_without_a_restart(
-    home: Bullpen,
+    home: Bullpen, mail: MailServer
 ) -> None:
     run(home, "up")
     before = {name: each["pid"] for name, each in services(home).items()}
-    assert not any(each.startswith("nothing") for each in before)
-    home.ok("config", "set", "api_processes", "1")  # creates the file
-    with (home.home / "settings.toml").open("a") as file:
-        file.write('[nothing]\ntoken = "a secret"\n[nothing-office]\ntoken = "another"\n')
+    assert not any(each.startswith("email") for each in before)
+    add_accounts(home, ("email", mail.settings), ("email-office", mail.settings))
     run(home, "up")
     now = services(home)
     assert {name: now[name]["pid"] for name in before} == before
-    assert {now[each]["state"] for each in ("nothing", "nothing-office")} == {"RUNNING"}
-    with (home.home / "settings.toml").open("a") as file:
-        file.write('[nothing-lab]\ntoken = "a third"\n')
-    assert "nothing-lab" in run(home, "restart", "nothing-lab").out
-    assert services(home)["nothing-lab"]["state"] == "RUNNING"
+    assert {now[each]["state"] for each in ("email", "email-office")} == {"RUNNING"}
+    add_accounts(home, ("email-lab", mail.settings))
+    assert "email-lab" in run(home, "restart", "email-lab").out
+    assert services(home)["email-lab"]["state"] == "RUNNING"
     run(home, "restart")
-    assert {"nothing", "nothing-office", "nothing-lab"} <= services(home).keys()
-    assert "a secret" not in (home.home / "logs" / "nothing.log").read_text()
+    assert {"email", "email-office", "email-lab"} <= services(home).keys()
+    assert PASSWORD not in (home.home / "logs" / "email.log").read_text()

@@ -1,0 +1,23 @@
+"""E-mail as a channel for Bullpen: IMAP receives, SMTP sends."""
+
+from bullpen import AddressFormat, ChannelInfo, ChannelLimits, ChannelSetting
+
+TLS = ("ssl", "starttls", "none")
+
+EMAIL = ChannelInfo(
+    name="email",
+    address=AddressFormat(r"[^\s<>@]+@[a-z0-9.-]+", "email:ann@example.org", direct=True),
+    settings=(
+        ChannelSetting("address", "Address of the bot, and its login.", required=True),
+        ChannelSetting("password", "Password of the mailbox.", secret=True, required=True),
+        ChannelSetting("authserv_id", "First word of `Authentication-Results`.", required=True),
+        ChannelSetting("imap_server", "IMAP server, as HOST:PORT.", required=True),
+        ChannelSetting("imap_tls", "TLS of IMAP.", default="ssl", choices=TLS),
+        ChannelSetting("smtp_server", "SMTP server, as HOST:PORT.", required=True),
+        ChannelSetting("smtp_tls", "TLS of SMTP.", default="starttls", choices=TLS),
+        ChannelSetting("sent_folder", "Folder in which the server keeps what SMTP accepted."),
+        ChannelSetting("poll_seconds", "Seconds between polls.", default="20", limits=(1, 600)),
+    ),
+    limits=ChannelLimits(file_bytes=20 << 20),
+    factory="bullpen_email.client:Email",
+)

@@ -1,0 +1,55 @@
+"""A received mail: who wrote it, whether a program sent it, and its text."""
+
+import re
+from email.message import EmailMessage
+from html import unescape
+
+PROOFS = {"dmarc": r"header\.from", "dkim": r"header\.[di]", "spf": r"smtp\.mailfrom"}
+
+
+def verified_author(mail: EmailMessage, authserv_id: str) -> tuple[str, str]:
+    """The address and name of the author; empty unless the bot's own server has verified them."""
+    headers = mail.get_all("From", [])
+    addresses = headers[0].addresses if len(headers) == 1 else ()
+    # Raw, because decoded words could add results. The own server's header is the first one.
+    raw = [str(v)[:9999] for k, v in mail.raw_items() if k.lower() == "authentication-results"]
+    if len(addresses) != 1 or not addresses[0].addr_spec.isascii() or not raw:
+        return "", ""
+    results = re.sub(r'"[\w+/.@ -]*"|\([^()"\\]*\)', "", raw[0])
+    server, *verdicts = results.split(";")
+    if server.split()[:1] != [authserv_id] or re.search(r'["\\()]', results):
+        return "", ""
+    domain = rf"=(\S*@)?{re.escape(addresses[0].domain)}(\s|$)"
+    proofs = [rf"(?is)\s*{method}=pass\s(.*\s)?{where}{domain}" for method, where in PROOFS.items()]
+    if not any(re.match(proof, each) for proof in proofs for each in verdicts):
+        return "", ""
+    return addresses[0].addr_spec.lower(), addresses[0].display_name
+
+
+def is_automatic(mail: EmailMessage) -> bool:
+    """Whether it is an auto-reply, a bounce, or from a mailing list."""
+    found = {name.lower(): str(value).strip().lower() for name, value in mail.items()}
+    quiet = found.get("auto-submitted", "no") == "no" and found.get("return-path") not in ("", "<>")
+    bulk = found.get("precedence") in ("bulk", "junk", "list", "auto_reply") or "list-id" in found
+    return bulk or not quiet
+
+
+def text_of(mail: EmailMessage) -> str:
+    """What the author wrote: the subject of a first mail, and no quoted mail at the end."""
+    body = mail.get_body(("plain", "html"))
+    text = str(body.get_content()) if body else ""
+    if body and body.get_content_subtype() == "html":
+        text = re.sub(r"\s+", " ", re.split(r"(?i)<body\b[^<>]*>", text)[-1])
+        text = "".join(re.split(r"(?i)</?(?:script|style)\b[^<>]*>", text)[::2])
+        text = re.sub(r"(?i)\s*<(?:br|div|h\d|li|p|tr)\b[^<>]*>\s*", "\n", text)
+        text = unescape(re.sub(r"<[^<>]*>", "", text))
+    lines = text.rstrip().splitlines()
+    if lines and lines[-1].startswith(">"):
+        while lines and (lines[-1].startswith(">") or not lines[-1].strip()):
+            lines.pop()
+        lines = lines[:-1] if lines and lines[-1].endswith(":") else lines  # "Ann wrote:"
+    text = "\n".join(lines).strip()
+    if "In-Reply-To" not in mail and not text.startswith(("/", "@")):
+        text = f"{mail.get('Subject', '')}\n\n{text}".strip()
+    names = (each.get_filename("a file") for each in mail.iter_attachments())
+    return "\n\n".join([text, *(f"[{each} was not taken in]" for each in names)])
