@@ -217,6 +217,7 @@ def test_missed_mail_is_read_from_its_uid_on_or_by_time_if_uids_have_changed(
 ) -> None:
     mail.write(ANN, "one")
     mail.write(ANN, "noise", headers={"Precedence": "bulk"})
+    mail.write(ANN, "unreadable", headers={"Content-Type": "text/plain; charset=unknown"})
     mail.write(ANN, "two")
     mail.write(ANN, "three")
 

@@ -7,7 +7,7 @@ import smtplib
 import ssl
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from email import message_from_bytes, policy
 from email.message import EmailMessage
 from email.utils import formataddr, formatdate
@@ -156,6 +156,7 @@ class Email(c.Platform):
                 about, raw = data[0] or (b"", b"")  # it was deleted
                 at = int(time.mktime(imaplib.Internaldate2tuple(about) or time.gmtime())) * 1000
                 mail = {"uid": f"{validity}.{uid}", "at": at, "raw": raw.decode("latin-1")}
-                if raw and (last or at >= start) and (not since or self.parse(mail)):
-                    found.append(mail)
+                with suppress(Exception):  # a mail that cannot be read must not stop the others
+                    if raw and (last or at >= start) and (not since or self.parse(mail)):
+                        found.append(mail)
         return found

@@ -9,8 +9,7 @@ PROOFS = {"dmarc": r"header\.from", "dkim": r"header\.[di]", "spf": r"smtp\.mail
 
 def verified_author(mail: EmailMessage, authserv_id: str) -> tuple[str, str]:
     """The address and name of the author; empty unless the bot's own server has verified them."""
-    headers = mail.get_all("From", [])
-    addresses = headers[0].addresses if len(headers) == 1 else ()
+    addresses = [each for header in mail.get_all("From", []) for each in header.addresses]
     # Raw, because decoded words could add results. The own server's header is the first one.
     raw = [str(v)[:9999] for k, v in mail.raw_items() if k.lower() == "authentication-results"]
     if len(addresses) != 1 or not addresses[0].addr_spec.isascii() or not raw:

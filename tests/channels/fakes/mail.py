@@ -134,9 +134,10 @@ class MailServer:
             mail["In-Reply-To"] = reply_to["Message-ID"]
             earlier = str(reply_to.get("References", ""))
             mail["References"] = f"{earlier} {reply_to['Message-ID']}".strip()
-        for name, value in (headers or {}).items():
-            mail[name] = value
         mail.set_content(page or text, subtype="html" if page else "plain")
+        for name, value in (headers or {}).items():
+            del mail[name]
+            mail[name] = value
         self._store("INBOX", mail.as_bytes())
         return str(mail["Message-ID"])
 
