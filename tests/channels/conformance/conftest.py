@@ -202,12 +202,20 @@ def account(
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Every channel on SQLite; on PostgreSQL one channel for each test, or all with ALL_STORES."""
+    """Every channel on SQLite; on PostgreSQL one channel for each test, or all with ALL_STORES.
+
+    A module with ONE_CHANNEL is about the base client: each of its tests gets one channel, the
+    one that it names there or any.
+    """
     if "channel" not in metafunc.fixturenames:  # it makes its own
         return
     names = list(KINDS)
     one = names[crc32(metafunc.function.__name__.encode()) % len(names)]
-    both = names if os.environ.get(ALL_STORES) else [one]
+    everything = bool(os.environ.get(ALL_STORES))
+    both = names if everything else [one]
+    chosen = getattr(metafunc.module, "ONE_CHANNEL", None)
+    if chosen is not None and not everything:
+        names, both = [chosen.get(metafunc.function.__name__, one)], []
     pairs = [
         *(pytest.param(KINDS[name], "sqlite", id=f"{name}-sqlite") for name in names),
         *(

@@ -10,6 +10,7 @@ from bullpen.core.channels.chats import Access
 from bullpen.core.channels.pairing import approve
 from bullpen.core.channels.senders import Tier
 from bullpen.core.models import CHATS, MESSAGES, RESPONSES, SENDERS
+from tests.channels.conformance import driving
 from tests.channels.conformance.conftest import Account
 from tests.conformance.verbs import rows
 from tests.processor.working import eventually
@@ -116,3 +117,21 @@ def test_in_a_group_for_everyone_strangers_are_guests(served: Account) -> None:
     served.stored("from a stranger")
     served.say("/default coder", STRANGER, chat=group)
     eventually(lambda: any("Only paired people" in each for each in served.posts(group)), "refused")
+
+
+def test_cve_2026_28392_every_way_in_has_the_same_decision(served: Account) -> None:
+    served.pair(2, Tier.BLOCKED)
+    for number in (2, STRANGER):
+        id_ = served.say("hello", number)
+        served.say("/agents", number)
+        served.say("!status", number)
+        driving.native_command(served, "agents", number)
+        if served.kind.edits:
+            served.platform.edit(served.direct(number), id_, "/agents")  # type: ignore[attr-defined]
+            served.platform.edit(served.direct(number), id_, "hello again")  # type: ignore[attr-defined]
+    code_of(served)
+    served.say("from a member")
+    served.stored("from a member")
+    assert not served.posts(served.direct(2))
+    (reply,) = served.posts(served.direct(STRANGER))
+    assert "coder" not in reply

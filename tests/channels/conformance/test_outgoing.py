@@ -101,7 +101,7 @@ def test_what_nobody_can_tell_stays_unknown_and_is_labelled_when_retried(served:
     assert "possible duplicate" in served.posts()[-1]
 
 
-def test_part_one_is_not_sent_again_when_part_two_fails(served: Account) -> None:
+def test_ha_64238_part_one_is_not_sent_again_when_part_two_fails(served: Account) -> None:
     served.stop()
     id_ = served.respond(LONG)
     sent = 0

@@ -27,7 +27,7 @@ def strict(stores: Stores, settings: Settings, channel: Kind) -> Iterator[Accoun
         yield made
 
 
-def test_a_text_that_is_too_long_is_refused_in_words(strict: Account) -> None:
+def test_cve_2026_14626_a_text_that_is_too_long_is_refused_in_words(strict: Account) -> None:
     id_ = strict.say("word " * MESSAGE_BYTES)
     eventually(lambda: bool(strict.posts()), "the refusal")
     (refusal,) = strict.posts()

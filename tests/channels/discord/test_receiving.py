@@ -170,7 +170,9 @@ async def test_after_its_end_no_connection_is_left(fake: FakeDiscord) -> None:
 
 
 @in_loop
-async def test_a_connection_without_events_is_found_out_by_the_history(fake: FakeDiscord) -> None:
+async def test_oc_128809_a_connection_without_events_is_found_out(
+    fake: FakeDiscord,
+) -> None:
     """HA#78881: connected, heartbeats answered, and no message arrives."""
     person = fake.person(1)["id"]
     direct = fake.direct_chat(person)

@@ -297,7 +297,7 @@ def test_another_process_on_the_app_is_told(
     assert "other connections use the app-level token" in caplog.text
 
 
-def test_connections_that_bring_nothing_are_no_proof_that_nothing_was_written(
+def test_oc_17847_connections_that_bring_nothing_are_no_proof(
     account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(slack_socket, "SWEEP_SECONDS", 0.05)

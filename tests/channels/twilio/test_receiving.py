@@ -116,7 +116,7 @@ def test_messages_of_one_person_keep_their_order(sms: FakeTwilio, tmp_path: Path
     asyncio.run(main())
 
 
-def test_a_redelivery_has_the_same_identity(sms: FakeTwilio, tmp_path: Path) -> None:
+def test_cve_2026_32053_a_redelivery_has_the_same_identity(sms: FakeTwilio, tmp_path: Path) -> None:
     """CVE-2026-32053: a signed request that is replayed is the same message."""
 
     async def main() -> None:
