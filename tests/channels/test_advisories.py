@@ -239,7 +239,7 @@ HELD: tuple[tuple[str, str, str], ...] = (
 
 
 @cache
-def tests_of(path: str) -> frozenset[str]:
+def defined_in(path: str) -> frozenset[str]:
     """The tests that a file defines."""
     tree = ast.parse((TESTS / path).read_text())
     functions = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -248,4 +248,4 @@ def tests_of(path: str) -> frozenset[str]:
 
 @pytest.mark.parametrize(("advisory", "path", "name"), HELD, ids=[each[0] for each in HELD])
 def test_every_advisory_has_a_test_that_is_still_there(advisory: str, path: str, name: str) -> None:
-    assert name in tests_of(path), f"the test for {advisory} is gone from {path}"
+    assert name in defined_in(path), f"the test for {advisory} is gone from {path}"

@@ -33,6 +33,7 @@ MAX_LEASED = 32
 POLL_SECONDS = 5.0
 """A wake-up arrives at each commit, but not when a retry is due."""
 RETRY_SECONDS = 1.0
+DUE_SECONDS = 0.1
 LEASE_MS = MINUTE
 """How long a chat waits for a response whose lease was not ended."""
 RECHECK_MS = 2 * SECOND
@@ -154,7 +155,14 @@ class Outgoing:
                 await asyncio.sleep(RETRY_SECONDS)
                 continue
             if not leased or self._count() >= MAX_LEASED:
-                await wait_at_most(self._due, POLL_SECONDS)
+                await wait_at_most(self._due, self._poll_seconds())
+
+    def _poll_seconds(self) -> float:
+        """How long to sleep without a wake-up: less if the hold of a chat ends earlier."""
+        left = [(until - self._store.now) / SECOND for until in self._holds.values()]
+        # Its responses are due a moment after the hold, since they were put back after it.
+        soon = [max(each, 0.0) + DUE_SECONDS for each in left if each > -POLL_SECONDS]
+        return min([POLL_SECONDS, *soon])
 
     async def stop(self) -> None:
         """Finish the parts that are being sent, and return everything else."""
