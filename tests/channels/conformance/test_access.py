@@ -127,8 +127,8 @@ def test_cve_2026_28392_every_way_in_has_the_same_decision(served: Account) -> N
         served.say("!status", number)
         driving.native_command(served, "agents", number)
         if served.kind.edits:
-            served.platform.edit(served.direct(number), id_, "/agents")  # type: ignore[attr-defined]
-            served.platform.edit(served.direct(number), id_, "hello again")  # type: ignore[attr-defined]
+            served.platform.edit(served.direct(number), id_, "/agents")
+            served.platform.edit(served.direct(number), id_, "hello again")
     code_of(served)
     served.say("from a member")
     served.stored("from a member")
