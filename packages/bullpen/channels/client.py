@@ -163,6 +163,7 @@ class Client:
             replace(self._settings, window_ms=window),
             self._files,
             has_buttons=platform.has_buttons,
+            command_prefix=platform.command_prefix,
         )
         self._health = HealthReporter(
             self._store,

@@ -125,6 +125,11 @@ def find_command(text: str) -> tuple[Command, str] | None:
     return None if command is None else (command, (found["rest"] or "").strip())
 
 
+def write_commands(text: str, prefix: str) -> str:
+    """A text of Bullpen with another prefix before the commands that it names."""
+    return _NAMED.sub(lambda found: prefix + found[1], text)
+
+
 def run_command(command: Command, asked: Asked) -> Reply:
     """Answer a command; a refusal and an error are answers as well."""
     if not asked.access.allows(command.tier):
@@ -361,3 +366,6 @@ _RERUN = Command("rerun", "runs an edited text.", _rerun)
 """The command of a button."""
 
 _BY_NAME = {each.name: each for each in (*COMMANDS, _RERUN)}
+
+_NAMED = re.compile(rf"(?<![\w/.@])/({'|'.join(_BY_NAME)})\b")
+"""A command in a text."""

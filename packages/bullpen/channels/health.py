@@ -25,6 +25,7 @@ from bullpen.core.store.transaction import Transaction
 
 REPORT_SECONDS = 15.0
 """How often activity is written. Changes of the state are written at once."""
+RECONNECT_HINT = "Bullpen connects again automatically. If this lasts, check the network."
 
 
 READABLE_CHANNEL = "cli"
@@ -80,7 +81,7 @@ class HealthReporter:
         """The platform cannot reach the client for now."""
         self.is_connected = False
         self._activity = replace(self._activity, connections=0)
-        self.set(ChannelState.DEGRADED, code, reason)
+        self.set(ChannelState.DEGRADED, code, reason, RECONNECT_HINT)
 
     def silent(self, reason: str) -> None:
         """The connection brings no messages, although there are some."""

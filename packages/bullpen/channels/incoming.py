@@ -13,7 +13,14 @@ from typing import Protocol, assert_never
 
 from bullpen.channels.access import Access, Decision, authorise
 from bullpen.channels.attachments import Prepared, Sender
-from bullpen.channels.commands import Asked, Command, Reply, find_command, run_command
+from bullpen.channels.commands import (
+    Asked,
+    Command,
+    Reply,
+    find_command,
+    run_command,
+    write_commands,
+)
 from bullpen.channels.edits import Offer, apply_edit, withdraw
 from bullpen.channels.inbound import (
     Attachment,
@@ -132,12 +139,14 @@ class Incoming:
         files: Files,
         *,
         has_buttons: bool,
+        command_prefix: str = "/",
     ) -> None:
         self._channel = channel
         self._store_id = store_id
         self._settings = settings
         self._files = files
         self._has_buttons = has_buttons
+        self._command_prefix = command_prefix
         self._passed: dict[str, tuple[str, int]] = {}
         self._book: tuple[Transaction, AddressBook] | None = None
 
@@ -410,7 +419,7 @@ class Incoming:
         if self._has_buttons:
             metadata["buttons"] = [["Run the new text", f"/rerun {id_}"]]
         else:
-            text += f" To run it, send: /rerun {id_}"
+            text += f" To run it, send `/rerun {id_}`."
         self._reply(tx, source, text, message_id=id_, metadata=metadata)
 
     def _proved(self, tx: Transaction, proof: Proof) -> Taken:
@@ -461,6 +470,10 @@ class Incoming:
         what = "no more messages" if out else "messages again"
         send_to_owner(tx, f"{chat.name or chat.id} on {self._channel} has asked for {what}.")
 
+    def _prefix(self, text: str) -> str:
+        """The text with its commands as people write them on this platform."""
+        return text if self._command_prefix == "/" else write_commands(text, self._command_prefix)
+
     def _reply(
         self,
         tx: Transaction,
@@ -473,7 +486,10 @@ class Incoming:
         to = ReplyTo(source.chat.id, source.thread, source.message)
         send_to_person(
             tx,
-            Answer(message=text, metadata=None if metadata is None else json.dumps(metadata)),
+            Answer(
+                message=self._prefix(text),
+                metadata=None if metadata is None else json.dumps(metadata),
+            ),
             channel=self._channel,
             sender=source.person.name or source.person.id,
             sender_id=source.person.id,

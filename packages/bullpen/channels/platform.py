@@ -227,6 +227,8 @@ class Platform(ABC):
     has_buttons: ClassVar[bool] = False
     reorders: ClassVar[bool] = False
     """Whether messages may arrive swapped, so that a batch is sorted by its cursors."""
+    command_prefix: ClassVar[str] = "/"
+    """What people write before a command; `!` if the platform keeps `/` for itself."""
     chat_interval: ClassVar[float] = 0.0
     """Seconds between two parts to one chat."""
     window_seconds: ClassVar[float | None] = None

@@ -265,7 +265,7 @@ def _describe(record: ChannelRecord, tx: Transaction) -> Iterator[str]:
         ("paused", "yes" if record.paused else None),
         ("last message", at(record.last_message_at)),
         ("last sent", at(record.last_sent_at)),
-        ("connections", record.connections),
+        ("connections", record.connections if record.works else None),
         ("caught up", at(record.caught_up_at)),
         ("", record.caught_up),
         ("requests", record.waiting or None),

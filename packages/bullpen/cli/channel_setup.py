@@ -107,9 +107,11 @@ def setup(
         _ask(work)
     _choose_port(work)
     if missing := info.missing(work.values):
+        setting = info.setting(missing[0])
+        value = "-" if setting is not None and setting.secret else "VALUE"
         raise BadSetting(
             f"{name}.{missing[0]} is not set",
-            hint=f"Add --set {missing[0]} VALUE, or run the command at a terminal.",
+            hint=f"Add --set {missing[0]} {value}, or run the command at a terminal.",
         )
     with _stopped(work, needed=probe or not no_check) as stopped:
         findings = [] if no_check else check_account(settings, name, work.values)

@@ -103,9 +103,9 @@ def list_(tx: Transaction, channel: str | None, waiting: bool, limit: int) -> Re
 def approve(tx: Transaction, code: str, tier: str, access: str) -> Result:
     """Approve a person or a group.
 
-    A guest can write to agents. A member can also choose an agent and start new sessions. An owner
-    can do everything that you can. In a group with the access `everyone`, unpaired people are
-    guests.
+    A guest can write to the default agent. A member can also choose an agent and start new
+    sessions. An owner can do everything that you can. In a group with the access `everyone`,
+    unpaired people are guests.
 
     \b
     Examples:

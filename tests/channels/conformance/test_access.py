@@ -108,6 +108,13 @@ def test_an_owner_allows_a_group_from_inside(served: Account) -> None:
     served.stored("hello")
 
 
+def test_texts_name_commands_as_people_write_them(served: Account) -> None:
+    served.say("/help")
+    prefix = "!" if served.channel.startswith("slack") else "/"
+    eventually(lambda: any(f"{prefix}agents" in each for each in served.posts()), "the commands")
+    assert not any("/agents" in each for each in served.posts()) or prefix == "/"
+
+
 def test_in_a_group_for_everyone_strangers_are_guests(served: Account) -> None:
     if not served.kind.groups:
         pytest.skip("the platform has no groups")

@@ -83,6 +83,7 @@ class Slack(Platform):
     leaves_marks = True
     has_buttons = True
     reorders = True  # it has two connections
+    command_prefix = "!"
 
     def __init__(self, context: ChannelContext) -> None:
         super().__init__(context)
