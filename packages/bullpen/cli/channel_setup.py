@@ -12,7 +12,14 @@ import click
 
 from bullpen.cli import completion
 from bullpen.cli.channel_check import Finding, check_account, write_findings
-from bullpen.cli.command import Result, command, json_requested, print_notes, write_transaction
+from bullpen.cli.command import (
+    Result,
+    command,
+    json_requested,
+    print_notes,
+    read_transaction,
+    write_transaction,
+)
 from bullpen.cli.config_set import parse_assignments
 from bullpen.cli.errors import print_error
 from bullpen.cli.output import echo, style
@@ -20,7 +27,8 @@ from bullpen.cli.setup_prompts import DefaultPrompter, Prompter, TerminalPrompte
 from bullpen.cli.up import failure_reason, wait_for_services
 from bullpen.core.channels.chats import list_chats
 from bullpen.core.channels.health import Activity, lock_health, report_activity
-from bullpen.core.errors import BadSetting, ServiceFailed
+from bullpen.core.channels.people import find_owner
+from bullpen.core.errors import BadSetting, BullpenError, ServiceFailed
 from bullpen.core.inspect.channels import check_client
 from bullpen.core.message import PULL_CHANNELS
 from bullpen.core.registry import CHANNELS, ChannelInfo, ChannelSetting
@@ -267,7 +275,7 @@ def _probe(work: Setup) -> list[Finding]:
     chat = _owner_chat(work)
     if not chat:
         text = f"no chat of the owner is known on {work.name}"
-        hint = "Set owner_channel and owner_id, and write to the bot once."
+        hint = f"Run: bullpen config set owner_channel {work.name} owner_id ID"
         return [Finding(ok=False, code="no_owner", text=text, hint=hint)]
     findings = check_account(work.settings, work.name, {}, probe=chat)
     with write_transaction(work.settings) as tx:
@@ -322,12 +330,19 @@ def _conclusion(work: Setup, changed: Sequence[str], *, started: bool) -> str:
     return f"{saved} Started {work.name}." if started else saved
 
 
+def _has_owner(work: Setup) -> bool:
+    """Whether somebody can get the message of `bullpen channel test`."""
+    with suppress(BullpenError), read_transaction(work.settings) as tx:
+        return bool(find_owner(tx, work.name))
+    return False
+
+
 def _next_steps(work: Setup, started: bool, restart: Sequence[str]) -> Iterator[str]:
     if not started and not Supervisor(work.settings).alive():
         yield "Next: bullpen up"
     if restart:
         yield f"The owner's address takes effect after: bullpen restart {' '.join(restart)}"
-    if work.settings.owner_channel == work.name:
+    if _has_owner(work):
         yield f"To test it: bullpen channel test {work.name}"
     else:
         yield "Write to the bot, then: bullpen pairing approve CODE --tier owner"
