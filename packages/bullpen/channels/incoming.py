@@ -375,8 +375,8 @@ class Incoming:
             self._reply(
                 tx,
                 source,
-                f"Bullpen was not running. Your message was written {ago} ago and is held until "
-                "the owner resumes it. Send it again if it is urgent.",
+                f"Your message arrived late: you wrote it {ago} ago. It is held until the owner "
+                "resumes it. Send it again if it is urgent.",
             )
             note_away_told(tx, self._channel, source.chat.id)
         return f"written {ago} before it was received"

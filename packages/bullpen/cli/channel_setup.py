@@ -331,7 +331,7 @@ def _conclusion(work: Setup, changed: Sequence[str], *, started: bool) -> str:
 
 
 def _has_owner(work: Setup) -> bool:
-    """Whether somebody can get the message of `bullpen channel test`."""
+    """Whether a person can get the message of `bullpen channel test`."""
     with suppress(BullpenError), read_transaction(work.settings) as tx:
         return bool(find_owner(tx, work.name))
     return False

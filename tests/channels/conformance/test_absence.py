@@ -100,7 +100,7 @@ def test_after_more_than_an_hour_messages_are_held_and_each_chat_is_told_once(
         chat = away.direct(number)
         eventually(lambda: bool(away.posts(chat)), "the notice")  # noqa: B023
         (notice,) = away.posts(chat)
-        assert "was not running" in notice
+        assert "arrived late" in notice
         assert "3h ago" in notice or "3 hours ago" in notice, notice
     told = [each for each in rows(away.store, CHATS) if each["away_told_at"]]
     assert len(told) == 2
