@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
+from sqlalchemy import update
 
 from bullpen.channels import catch_up
 from bullpen.channels.main import ChannelProcess, find_channel
-from bullpen.core.channels.chats import set_window
 from bullpen.core.channels.senders import Tier, set_tier
 from bullpen.core.message import Answer, ReplyTo
 from bullpen.core.models import CHANNEL_HEALTH, CHATS, MESSAGES, RESPONSES
@@ -20,6 +20,7 @@ from bullpen.core.outbox.write import send_to_person
 from bullpen.core.settings import Settings
 from bullpen.core.settings.accounts import AccountValues
 from bullpen.core.store.base import Store
+from bullpen.core.store.statement import Statement
 from tests.channels.fakes.twilio import FakeTwilio, TwilioHarness
 from tests.channels.twilio.accounts import ANN
 from tests.conformance.verbs import Row, hire, rows
@@ -176,8 +177,9 @@ def test_after_a_day_without_a_message_the_template_is_used(
     eventually(lambda: whatsapp.texts() == ["hello"], "the message")
     until = whatsapp.chat()["window_until"]
     assert abs(until / 1000 - time.time() - DAY) < 60
+    ended: Statement[None] = Statement(lambda: update(CHATS).values(window_until=1))
     with whatsapp.store.write() as tx:
-        set_window(tx, "whatsapp", ANN, until - DAY * 1000 - 1)
+        tx.write(ended, {})
     whatsapp.respond("too late")
     eventually(lambda: bool(whatsapp.fake.sent(ANN)), "the template")
     assert whatsapp.fake.sent(ANN)[0].variables == '{"1": "too late"}'
