@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bullpen.core.channels.senders import Tier, set_tier
-from bullpen.core.models import MESSAGES, RESPONSES
+from bullpen.core.models import CHANNEL_HEALTH, MESSAGES, RESPONSES
 from bullpen.core.queue.lanes import Batching, LanePolicy
 from bullpen.core.settings import Settings
 from bullpen.core.settings.accounts import account_variable
@@ -61,20 +61,25 @@ class Outcome:
     faults: Counter[str] = field(default_factory=Counter)
     seconds: float = 0.0
 
-    def problems(self, *, can_tell: bool) -> list[str]:
-        """What was not kept; empty if everything was. `can_tell`: the platform has look-ups."""
+    def problems(self, *, can_tell: bool, in_order: bool) -> list[str]:
+        """What was not kept; empty if everything was.
+
+        `can_tell`: the platform has look-ups. `in_order`: it tells in which order people wrote.
+        """
         found = [f"unfinished: {each}" for each in self.unfinished[:3]]
         if can_tell and self.unknown:
             found.append(f"unknown: {self.unknown}")
         for number, said in self.said.items():
             stored, seen = self.stored[number], self.seen[number]
-            if stored != said:
-                found.append(f"person {number} wrote {said}, stored is {stored}")
-            if seen != [each for each in said if each in set(seen)]:
-                found.append(f"person {number} wrote {said} and saw {seen}")
-            missing = set(said) - set(seen) - set(self.unknown)
-            if missing:
-                found.append(f"person {number} never saw {sorted(missing)}")
+            if sorted(stored) != sorted(said):
+                lost, twice = set(said) - set(stored), Counter(stored) - Counter(said)
+                found.append(f"person {number}: lost {sorted(lost)}, stored again {list(twice)}")
+            elif in_order and stored != said:
+                found.append(f"person {number}: stored from {_first_difference(said, stored)}")
+            if seen != [each for each in stored if each in set(seen)]:
+                found.append(f"person {number}: saw {_first_difference(stored, seen)}")
+            if missing := set(said) - set(seen) - set(self.unknown):
+                found.append(f"person {number}: never saw {sorted(missing)}")
         return found
 
     def __str__(self) -> str:
@@ -84,6 +89,12 @@ class Outcome:
             f"{count} messages in {self.seconds:.0f} s; faults: {faults};"
             f" {sum(map(len, self.seen.values()))} answers seen, {len(self.unknown)} unknown"
         )
+
+
+def _first_difference(expected: Sequence[str], found: Sequence[str]) -> str:
+    pairs = enumerate(zip(expected, found, strict=False))
+    at = next((n for n, pair in pairs if len(set(pair)) > 1), 0)
+    return f"{list(found[at : at + 5])} instead of {list(expected[at : at + 5])}"
 
 
 class Part:
@@ -134,6 +145,11 @@ def soak(
     with served(stores, settings, channel) as (store, fake, parts):
         numbers = {fake.person(number): number for number in range(1, PEOPLE + 1)}
         said: dict[int, list[str]] = {number: [] for number in numbers.values()}
+        # Some platforms cannot list the chats that were opened while nobody listened.
+        eventually(lambda: _is_up(store), "the client is connected")
+        for number in said:
+            fake.say(number, ["hello"])
+        eventually(lambda: len(rows(store, MESSAGES)) == PEOPLE, "everybody is known")
         happened: Counter[str] = Counter()
         planned = list(faults)
         gap = max(1, count // (len(planned) + 1))
@@ -183,7 +199,7 @@ def _outcome(
 
     def answered() -> bool:
         found = rows(store, RESPONSES)
-        return len(found) >= count and all(map(_has_ended, found))
+        return len(found) >= count + PEOPLE and all(map(_has_ended, found))
 
     with suppress(AssertionError):  # the outcome says what is missing
         eventually(answered, "every message is answered", SETTLE_SECONDS)
@@ -206,6 +222,11 @@ def _outcome(
         faults=happened,
         seconds=time.monotonic() - began,
     )
+
+
+def _is_up(store: Store) -> bool:
+    found = rows(store, CHANNEL_HEALTH)
+    return bool(found) and found[0]["state"] == "up"
 
 
 def _has_ended(response: Row) -> bool:
@@ -234,7 +255,7 @@ def served(
             "BULLPEN_WORKSPACE": str(settings.workspace),
             "BULLPEN_DEFAULT_AGENT": AGENT,
             "BULLPEN_LEASE_SECONDS": "5",
-            "BULLPEN_DELIVERY_LEASE_SECONDS": "3",
+            "BULLPEN_DELIVERY_LEASE_SECONDS": "15",
             "BULLPEN_RETRY_BASE_SECONDS": "1",
             "BULLPEN_RETRY_MAX_SECONDS": "2",
             **{

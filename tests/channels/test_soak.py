@@ -30,4 +30,7 @@ def test_kills_and_cuts_lose_nothing_and_repeat_nothing(stores: Stores, channel:
     faults = () if MANY else chance.sample(FAULTS, len(FAULTS))
     outcome = soak(stores, channel, MANY or FEW, faults=faults, chance=chance)
     print(f"{channel}, seed {seed}: {outcome}")
-    assert not outcome.problems(can_tell=KINDS[channel].recovers), (seed, str(outcome))
+    # A webhook that Twilio lost is found in a list with whole seconds, after later ones.
+    in_order = channel not in ("sms", "whatsapp")
+    problems = outcome.problems(can_tell=KINDS[channel].recovers, in_order=in_order)
+    assert not problems, (seed, str(outcome))
