@@ -13,7 +13,7 @@ from sqlalchemy import bindparam, select
 
 from bullpen.channels.inbound import Deleted, Edited, Source
 from bullpen.core.errors import BullpenError, NameTaken, StoreError, UnknownResponse
-from bullpen.core.intake import submit, submit_to
+from bullpen.core.intake import MAX_SENDER_CHARS, submit, submit_to
 from bullpen.core.message import NewMessage, ReplyTo
 from bullpen.core.models import MESSAGES, RESPONSES
 from bullpen.core.models.base import decode_texts
@@ -26,6 +26,7 @@ from bullpen.core.states import WAITING_STATES, MessageState
 from bullpen.core.store.group_commit import savepoint
 from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import visible_line
 
 RERUN = "rerun"
 M, R = MESSAGES.c, RESPONSES.c
@@ -153,7 +154,7 @@ def _message(channel: str, source: Source, text: str) -> NewMessage:
         agent="",
         message=text,
         channel=channel,
-        sender=source.person.name or source.person.id,
+        sender=visible_line(source.person.name)[:MAX_SENDER_CHARS] or source.person.id,
         sender_id=source.person.id,
         reply_to=ReplyTo(source.chat.id, source.thread, source.message),
         written_at=source.at,

@@ -6,25 +6,17 @@ only then it is a command, or a message for an agent.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, assert_never
 
 from bullpen.channels.access import Access, Decision, authorise
 from bullpen.channels.attachments import Prepared, Sender
-from bullpen.channels.commands import (
-    Asked,
-    Command,
-    Reply,
-    find_command,
-    run_command,
-    write_commands,
-)
-from bullpen.channels.edits import Offer, apply_edit, withdraw
+from bullpen.channels.chat_changes import COMMAND_RECEIPT, change_chat
+from bullpen.channels.commands import Asked, Command, Reply, find_command, run_command
+from bullpen.channels.edits import apply_edit, withdraw
 from bullpen.channels.inbound import (
     Attachment,
-    Chat,
     ChatChange,
     Deleted,
     Edited,
@@ -36,18 +28,16 @@ from bullpen.channels.inbound import (
 )
 from bullpen.channels.parts import parse_part_key
 from bullpen.channels.platform import Address
+from bullpen.channels.replies import Replies
 from bullpen.core.channels.chats import (
     ChatSeen,
     find_chat,
-    move_chat,
     move_cursor,
     note_away_told,
-    set_name,
     set_opted_out,
     set_window,
     touch_chat,
 )
-from bullpen.core.channels.pairing import request_group, request_pairing
 from bullpen.core.channels.senders import Tier, see_sender
 from bullpen.core.clock import HOUR, MINUTE, SECOND, format_interval
 from bullpen.core.errors import BullpenError, NameTaken, StoreError, UnknownRecipient
@@ -57,17 +47,15 @@ from bullpen.core.intake import (
     submit,
     submit_to,
 )
-from bullpen.core.message import SEPARATOR, Accepted, Answer, NewMessage, ReplyTo
+from bullpen.core.message import SEPARATOR, Accepted, NewMessage, ReplyTo
 from bullpen.core.outbox.recovery import prove
-from bullpen.core.outbox.write import send_to_owner, send_to_person
+from bullpen.core.outbox.write import send_to_owner
 from bullpen.core.queue.enqueue import PlatformEvent, find_first, record_receipts
 from bullpen.core.roster.agents import load_address_book
 from bullpen.core.routing.address import AddressBook
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import visible_line
 
-COMMAND_RECEIPT = "-"
-"""The receipt of what became no message."""
 ALBUM_DELAY_MS = SECOND
 """How long the first messages of an album wait for the others."""
 
@@ -145,8 +133,7 @@ class Incoming:
         self._store_id = store_id
         self._settings = settings
         self._files = files
-        self._has_buttons = has_buttons
-        self._command_prefix = command_prefix
+        self._replies = Replies(channel, command_prefix, has_buttons=has_buttons)
         self._passed: dict[str, tuple[str, int]] = {}
         self._book: tuple[Transaction, AddressBook] | None = None
 
@@ -179,7 +166,7 @@ class Incoming:
             case Proof():
                 return self._proved(tx, inbound)
             case ChatChange():
-                self._chat_changed(tx, inbound, events)
+                change_chat(tx, self._channel, inbound, events)
             case _:
                 assert_never(inbound)
         return NOTHING
@@ -207,7 +194,7 @@ class Incoming:
         access = self._authorise(tx, source)
         if not access.allowed:
             if for_us and not (access := self._in_new_group(new, access)).allowed:
-                self._introduce(tx, source, access)
+                self._replies.introduce(tx, source, access.decision)
             if not access.allowed:
                 return NOTHING
         self._see(tx, new, access)
@@ -263,32 +250,13 @@ class Incoming:
             thread = ChatSeen(chat=new.opens, direct=False, cursor=new.cursor, cursor_at=source.at)
             touch_chat(tx, self._channel, thread)
 
-    def _introduce(self, tx: Transaction, source: Source, access: Access) -> None:
-        """Reply with a pairing code, at most once an hour; nothing else is done for strangers."""
-        if access.decision is Decision.PAIR_PERSON:
-            code = request_pairing(tx, self._channel, source.person.id, source.person.name)
-            what = "I do not know you yet."
-        elif access.decision is Decision.PAIR_GROUP:
-            code = request_group(tx, self._channel, source.chat.id, source.chat.name)
-            what = "This group is not allowed yet."
-        else:
-            return
-        if code is None:
-            return
-        self._reply(
-            tx,
-            source,
-            f"{what} The owner can run `bullpen pairing approve {code}`, or send me "
-            f"`/approve {code}`. The code is valid for one hour. Then send your message again.",
-        )
-
     def _command(
         self, tx: Transaction, command: Command, rest: str, source: Source, access: Access
     ) -> Reply:
         self._book = None  # it may change agents
         asked = Asked(tx=tx, channel=self._channel, source=source, access=access, rest=rest)
         reply = run_command(command, asked)
-        self._reply(tx, source, reply.text)
+        self._replies.send(tx, source, reply.text)
         return reply
 
     def _submit(
@@ -354,7 +322,7 @@ class Incoming:
             answer_unknown_recipient(tx, new, error)
         except BullpenError as error:
             text = f"Your message was not accepted: {error}. {error.hint or ''}".strip()
-            self._reply(tx, source, text)
+            self._replies.send(tx, source, text)
         record_receipts(tx, events, COMMAND_RECEIPT)
         return ()
 
@@ -372,7 +340,7 @@ class Incoming:
         ago = format_interval(age // MINUTE * MINUTE)
         told = access.chat.away_told_at if access.chat is not None else None
         if told is None or told < tx.now - HOUR:
-            self._reply(
+            self._replies.send(
                 tx,
                 source,
                 f"Your message arrived late: you wrote it {ago} ago. It is held until the owner "
@@ -399,7 +367,7 @@ class Incoming:
                 policy = self._settings.edits
                 offer = apply_edit(tx, self._channel, change, policy, routed=routed)
                 if offer is not None:
-                    self._offer(tx, source, offer)
+                    self._replies.offer(tx, source, offer)
             case Deleted():
                 withdraw(tx, self._channel, change)
             case Pressed(value=value):
@@ -407,20 +375,6 @@ class Incoming:
                     reply = self._command(tx, *found, source, access)
                     return Taken(to=_address(source), restart=reply.restart)
         return NOTHING
-
-    def _offer(self, tx: Transaction, source: Source, offer: Offer) -> None:
-        """Offer to run an edited text, with a button where there are some."""
-        if not offer.edited:
-            self._reply(tx, source, offer.text)
-            return
-        id_ = tx.ids.new("proactive")
-        text = offer.text
-        metadata: dict[str, object] = {"edited": offer.edited, "agent": offer.agent}
-        if self._has_buttons:
-            metadata["buttons"] = [["Run the new text", f"/rerun {id_}"]]
-        else:
-            text += f" To run it, send `/rerun {id_}`."
-        self._reply(tx, source, text, message_id=id_, metadata=metadata)
 
     def _proved(self, tx: Transaction, proof: Proof) -> Taken:
         found = parse_part_key(proof.key, self._store_id)
@@ -438,70 +392,8 @@ class Incoming:
             )
         return NOTHING
 
-    def _chat_changed(
-        self, tx: Transaction, change: ChatChange, events: Sequence[PlatformEvent]
-    ) -> None:
-        chat = change.chat
-        if change.moved_to:
-            move_chat(tx, self._channel, chat.id, change.moved_to)
-            return
-        if change.opted_out is not None:
-            self._opt_out(tx, chat, events, out=change.opted_out)
-        if change.closed:
-            if find_chat(tx, self._channel, chat.id) is None:
-                return  # one of the many that the bot can see
-            name = chat.name or chat.id
-            send_to_owner(tx, f"{name} on {self._channel} is closed: {change.closed}.")
-        elif chat.name:
-            set_name(tx, self._channel, chat.id, chat.name)
-
-    def _opt_out(
-        self, tx: Transaction, chat: Chat, events: Sequence[PlatformEvent], *, out: bool
-    ) -> None:
-        """Record that a person wants no more messages, or wants them again; strangers have none."""
-        known = find_chat(tx, self._channel, chat.id)
-        if known is None:
-            return
-        # The platform's list has the message as well.
-        record_receipts(tx, events, COMMAND_RECEIPT)
-        if out == (known.opted_out_at is not None):
-            return
-        set_opted_out(tx, self._channel, chat.id, tx.now if out else None)
-        what = "no more messages" if out else "messages again"
-        send_to_owner(tx, f"{chat.name or chat.id} on {self._channel} has asked for {what}.")
-
-    def _prefix(self, text: str) -> str:
-        """The text with its commands as people write them on this platform."""
-        return text if self._command_prefix == "/" else write_commands(text, self._command_prefix)
-
-    def _reply(
-        self,
-        tx: Transaction,
-        source: Source,
-        text: str,
-        *,
-        message_id: str | None = None,
-        metadata: Mapping[str, object] | None = None,
-    ) -> None:
-        to = ReplyTo(source.chat.id, source.thread, source.message)
-        send_to_person(
-            tx,
-            Answer(
-                message=self._prefix(text),
-                metadata=None if metadata is None else json.dumps(metadata),
-            ),
-            channel=self._channel,
-            sender=source.person.name or source.person.id,
-            sender_id=source.person.id,
-            message_id=message_id,
-            reply_to=str(to),
-        )
-
 
 def _address(source: Source) -> Address:
     return Address(
-        chat=source.chat.id,
-        thread=source.thread,
-        message=source.message,
-        person=source.person.id,
+        chat=source.chat.id, thread=source.thread, message=source.message, person=source.person.id
     )
