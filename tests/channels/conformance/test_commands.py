@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from bullpen.channels import progress
 from bullpen.channels.platform import Progress
+from bullpen.core.answers.complete import complete
 from bullpen.core.channels.chats import Verbosity
 from bullpen.core.channels.senders import Tier
 from bullpen.core.events.append import append_event
 from bullpen.core.events.base import MessageRef
 from bullpen.core.events.conversation import AgentProgress
+from bullpen.core.message import RunOutput
 from bullpen.core.models import CHATS, LANES, SENDERS
 from bullpen.core.queue.claim import claim
 from bullpen.core.queue.manage import hold
@@ -156,7 +160,12 @@ def test_a_chat_chooses_how_much_progress_it_shows(
     assert chat["verbosity"] == Verbosity.QUIET
     served.say("hello")
     served.stored("hello")
-    served.answer("hello back")
+    with served.store.write() as tx:
+        claimed = claim(tx, "worker-1")
+    assert claimed is not None
+    time.sleep(0.5)  # some looks at the state
+    with served.store.write() as tx:
+        complete(tx, claimed, RunOutput(text="hello back"), ())
     eventually(lambda: any("hello back" in each for each in served.posts()), "the answer")
     assert shown == []
     served.say("/progress verbose")
