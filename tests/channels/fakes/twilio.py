@@ -145,8 +145,11 @@ class FakeTwilio(FakePlatform):
                 self.acked.add(sid)
             case {"message": dict(fields)}:
                 found = Message(**fields)
-                self.messages = [each for each in self.messages if each.sid != found.sid]
-                self.messages.append(found)
+                sids = [each.sid for each in self.messages]
+                if found.sid in sids:  # its status has changed, not its place
+                    self.messages[sids.index(found.sid)] = found
+                else:
+                    self.messages.append(found)
             case {"media": str(sid), "name": str(name), "type": str(kind), "data": str(data)}:
                 self.media[sid] = (name, kind, base64.b64decode(data))
 
