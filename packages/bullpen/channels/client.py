@@ -364,9 +364,17 @@ class Client:
 
         Commits of responses must not end this wait: the platform would be asked too often.
         """
-        self._retry_asked.clear()
-        await wait_for_first(self._retry_asked.wait(), self._until_paused(), seconds=seconds)
-        return self._retry_asked.is_set()
+        asked = False
+
+        async def until_asked() -> None:
+            nonlocal asked
+            while not asked:
+                await self._retry_asked.wait()
+                self._retry_asked.clear()
+                asked = await self._health.is_retry_asked()
+
+        await wait_for_first(until_asked(), self._until_paused(), seconds=seconds)
+        return asked
 
     async def _end(self, tasks: list[asyncio.Task[Any]]) -> None:
         """Finish what is being sent and stored, then close everything."""

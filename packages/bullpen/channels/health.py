@@ -131,6 +131,13 @@ class HealthReporter:
         except StoreError as error:
             self._log.warning("the health of %s was not written: %s", self._channel, error)
 
+    async def is_retry_asked(self) -> bool:
+        """Whether a person asked for an attempt since this account was reported as down."""
+        if self._state[0] is not ChannelState.DOWN or self._reported != self._state:
+            return False
+        health = await self._store.read(lambda tx: find_health(tx, self._channel))
+        return health is not None and health.state is ChannelState.STARTING
+
     async def find_pause(self) -> Pause | None:
         """Why the channel is paused; None if it is not."""
         return await self._store.read(self._find_pause)

@@ -237,8 +237,12 @@ def pause_channel(tx: Transaction, channel: str) -> bool:
 
 def resume_channel(tx: Transaction, channel: str) -> bool:
     """End the pause of a channel; False if there was none. One that is down is tried at once."""
-    tx.wake(retry_topic(channel))
-    if not lock_health(tx, channel).paused:
+    health = lock_health(tx, channel)
+    if health.state is ChannelState.DOWN:
+        # A wake-up may be about anything: the state says that an attempt was asked for.
+        report_state(tx, channel, ChannelState.STARTING, worker=health.worker)
+        tx.wake(retry_topic(channel))
+    if not health.paused:
         return False
     tx.write(UPDATE_PAUSED, {"account": channel, "is_paused": False, "now": tx.now})
     append_event(tx, ChannelResumed(channel=channel))
