@@ -32,6 +32,8 @@ THREAD_AGE_MS = 2 * DAY
 """Threads without a message for this time are not read."""
 MARGIN_MS = 10 * MINUTE
 """How far the list of a whole account reaches back before the last catch-up."""
+HOLD_SECONDS = 15.0
+"""How long a catch-up after a new connection may delay live messages."""
 SWEEP_SECONDS = 300.0
 """How often the list of a whole account is read, which finds webhooks that never came."""
 MAX_CHATS = 4
@@ -77,6 +79,12 @@ class CatchUpReader:
         """Something may have been missed."""
         self._needed.set()
 
+    def reconnected(self) -> None:
+        """Messages were missed: they are stored before live ones, as far as that is quick."""
+        if self._platform.catch_up is CatchUp.CHATS:
+            self._intake.hold(HOLD_SECONDS)
+        self.wake()
+
     async def run(self) -> None:
         """Catch up whenever it is needed, until cancelled."""
         sweep = self._platform.catch_up is CatchUp.ACCOUNT
@@ -90,6 +98,9 @@ class CatchUpReader:
                 self._log.warning("the catch-up failed: %s", error)
             except Exception:
                 self._log.exception("the catch-up failed")
+            finally:
+                if not self._needed.is_set():
+                    self._intake.release()
 
     async def catch_up(self) -> CatchUpResult:
         """Fetch the missed messages of every chat, and wait until they are stored."""
@@ -155,7 +166,7 @@ class CatchUpReader:
             except RateLimited as error:
                 await asyncio.sleep(min(error.seconds, MAX_RATE_WAIT_SECONDS))
                 continue
-            stored = [self._intake.add(each) for each in page]
+            stored = [self._intake.add(each, missed=True) for each in page]
             await asyncio.gather(*stored)
             found += len(page)
             cursor = next(

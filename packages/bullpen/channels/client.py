@@ -169,7 +169,7 @@ class Client:
             self._store,
             context.account,
             self._worker,
-            lambda: self._catch_up.wake(),
+            self._connected,
             self._incoming.flush,
             log,
         )
@@ -336,6 +336,13 @@ class Client:
     def hold(self, chat: str, until: int, response: int) -> None:
         """Send nothing to this chat before this response is looked up, or before this time."""
         self._outgoing.hold(chat, until, look_up=response)
+
+    def _connected(self, again: bool) -> None:
+        """The platform reaches the client, again or for a further time."""
+        if again:
+            self._catch_up.reconnected()
+        else:
+            self._catch_up.wake()
 
     def look_up(self) -> None:
         """There is a part with an unknown outcome."""

@@ -49,7 +49,7 @@ class HealthReporter:
         store: AsyncStore,
         channel: str,
         worker: Callable[[], str],
-        on_connected: Callable[[], None],
+        on_connected: Callable[[bool], None],
         flush: Callable[[Transaction], None],
         log: logging.Logger,
     ) -> None:
@@ -71,11 +71,12 @@ class HealthReporter:
 
     def connected(self, connections: int = 1) -> None:
         """The platform can reach the client."""
+        again = not self.is_connected
         self.is_connected = True
         self.connected_at = self._store.now
         self._activity = replace(self._activity, connections=connections)
         self.set(ChannelState.UP)
-        self._on_connected()
+        self._on_connected(again)
 
     def disconnected(self, reason: str, code: str = "disconnected") -> None:
         """The platform cannot reach the client for now."""

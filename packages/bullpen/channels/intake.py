@@ -75,6 +75,8 @@ class IntakeQueue:
         self._log = log
         self._reorders = reorders
         self._items: deque[_Item] = deque()
+        self._missed: deque[_Item] = deque()
+        self._held_until = 0.0
         self._arrived = asyncio.Event()
         self.last_payload_at = 0
         """When the last payload arrived; a connection that answers pings may bring none."""
@@ -82,8 +84,19 @@ class IntakeQueue:
         self.disconnected = connection.disconnected
         self.heard = connection.heard
 
-    def add(self, payload: Payload) -> asyncio.Future[None]:
-        """Take this in, in the order of the calls."""
+    def hold(self, seconds: float) -> None:
+        """Keep live payloads until `release`, at most this time: missed messages come first."""
+        loop = asyncio.get_running_loop()
+        self._held_until = loop.time() + seconds
+        loop.call_later(seconds, self._arrived.set)
+
+    def release(self) -> None:
+        """Store live payloads again."""
+        self._held_until = 0.0
+        self._arrived.set()
+
+    def add(self, payload: Payload, *, missed: bool = False) -> asyncio.Future[None]:
+        """Take this in, in the order of the calls; one that was missed does not wait for `hold`."""
         self.heard()
         self.last_payload_at = self._store.now
         stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -99,7 +112,7 @@ class IntakeQueue:
         elif len(self._items) >= MAX_WAITING:
             stored.set_exception(Overloaded("too many messages wait for the database"))
         else:
-            self._items.append(_Item(inbound, stored))
+            (self._missed if missed else self._items).append(_Item(inbound, stored))
             self._arrived.set()
         return stored
 
@@ -110,19 +123,21 @@ class IntakeQueue:
         while True:
             await self._arrived.wait()
             self._arrived.clear()
-            while self._items:
+            while self._missed or (self._items and loop.time() >= self._held_until):
+                items = self._missed or self._items
                 wait = earliest - loop.time()
-                if wait > 0 and len(self._items) < MAX_BATCH:
+                if wait > 0 and len(items) < MAX_BATCH:
                     await asyncio.sleep(wait)
                 began = loop.time()
-                batch = [self._items.popleft() for _ in range(min(MAX_BATCH, len(self._items)))]
+                batch = [items.popleft() for _ in range(min(MAX_BATCH, len(items)))]
                 await self._take(batch)
                 # Single messages, each after the acknowledgement of the last, never wait.
-                earliest = began + GATHER_SECONDS if self._items else 0.0
+                earliest = began + GATHER_SECONDS if items else 0.0
 
     async def drain(self) -> None:
         """Store what has arrived so far; called at the end, when nothing more arrives."""
-        batch = list(self._items)
+        batch = [*self._missed, *self._items]
+        self._missed.clear()
         self._items.clear()
         if batch:
             await self._take(batch)

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+
+import pytest
+
+from bullpen.channels import CatchUp, Payload, Place, Platform
 from tests.channels.conformance.conftest import Account
 from tests.processor.working import eventually
 
@@ -59,3 +65,30 @@ def test_a_paused_channel_neither_receives_nor_sends(served: Account) -> None:
     with served.store.write() as tx:
         resume_channel(tx, served.channel)
     served.ends(id_, "acked")
+
+
+def test_missed_messages_come_before_those_after_the_reconnect(
+    served: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if served.channel in ("sms", "whatsapp"):
+        pytest.skip("Twilio gives up on a webhook, and its list is read later")
+    served.say("before")
+    served.stored("before")
+    platform = type(served.client_platform())
+    right, asked = platform.missed, threading.Event()
+
+    async def slow(self: Platform, place: Place, limit: int) -> list[Payload]:
+        asked.set()
+        await asyncio.sleep(1.0)  # as long as the live message needs
+        return await right(self, place, limit)
+
+    monkeypatch.setattr(platform, "missed", slow)
+    served.platform.offline()
+    texts = [f"meanwhile {each}" for each in range(OFFLINE)]
+    for each in texts:
+        served.say(each)
+    served.platform.online()
+    if platform.catch_up is CatchUp.CHATS:
+        assert asked.wait(60)
+    served.say("after")
+    served.stored("before", *texts, "after")
