@@ -266,6 +266,8 @@ class Client:
                 for each in (receiving, self._fault):
                     if each.done():
                         each.result()
+                if not paused.done():
+                    raise ConnectionError("the platform ended the connection")
             finally:
                 for task in (receiving, paused):
                     task.cancel()

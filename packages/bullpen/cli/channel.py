@@ -130,9 +130,14 @@ def resume(tx: Transaction, name: str) -> Result:
     Example:
       bullpen channel resume slack
     """
-    get_channel(tx, name)
-    changed = resume_channel(tx, name)
-    return _moved(tx, name, f"Resumed {name}." if changed else f"{name} is not paused.")
+    record = get_channel(tx, name)
+    if resume_channel(tx, name):
+        text = f"Resumed {name}."
+    elif record.works:
+        text = f"{name} is not paused."
+    else:
+        text = f"{name} is not paused. It is tried again now."
+    return _moved(tx, name, text)
 
 
 @command(channel, people_only="send tests")
