@@ -38,7 +38,7 @@ LEASE_MS = MINUTE
 """How long a chat waits for a response whose lease was not ended."""
 RECHECK_MS = 2 * SECOND
 MAX_WAIT_OF_LEASE = 1 / 4
-"""The part of their lease for which responses wait in memory for the end of a hold."""
+"""The part of their lease for which responses wait in memory."""
 STOP_SECONDS = 8.0
 MAX_RESTORED = 1_000
 
@@ -101,6 +101,7 @@ class Outgoing:
         self._log = log
         self._interval = chat_interval
         self._waiting: dict[str, deque[Delivery]] = {}
+        self._leased_at: dict[int, int] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._holds: dict[str, int] = {}
         self._released: dict[str, asyncio.Event] = {}
@@ -170,6 +171,7 @@ class Outgoing:
         rest = [each for waiting in self._waiting.values() for each in waiting]
         for waiting in self._waiting.values():
             waiting.clear()
+        self._leased_at.clear()
         if self._tasks:
             await asyncio.wait(self._tasks.values(), timeout=STOP_SECONDS)
         for task in self._tasks.values():
@@ -183,15 +185,19 @@ class Outgoing:
         if space <= 0:
             return []
         self._released_now.clear()
+        now = self._store.now
         leased = await self._store.write(
             lambda tx: lease_responses(tx, self._channel, self._worker(), space)
         )
+        for each in leased:
+            self.settle(each.id)  # a person may have retried it before its look-up
         # An earlier response of a chat that was released meanwhile may not be among these.
         early = [each for each in leased if chat_of(each) in self._released_now]
         for delivery in sorted(leased, key=lambda each: each.id):
             chat = chat_of(delivery)
             if delivery in early:
                 continue
+            self._leased_at[delivery.id] = now
             self._waiting.setdefault(chat, deque()).append(delivery)
             if chat not in self._tasks:
                 self._tasks[chat] = asyncio.create_task(self._serve(chat))
@@ -208,14 +214,20 @@ class Outgoing:
         try:
             while waiting:
                 until = await self._wait_for(chat) if self.open.is_set() else self._store.now
+                if until is None and waiting and self._is_late(waiting[0]):
+                    until = self._store.now
                 if until is not None:
                     rest = list(waiting)
                     waiting.clear()
+                    for each in rest:
+                        del self._leased_at[each.id]
                     await self._put_back(rest, until)
                     continue
                 async with self._places:
-                    if self.open.is_set():
-                        until = await self._try(waiting.popleft())
+                    if self.open.is_set() and waiting and not self._is_late(waiting[0]):
+                        delivery = waiting.popleft()
+                        del self._leased_at[delivery.id]
+                        until = await self._try(delivery)
                 if until is not None:
                     self.hold(chat, until)
                 elif self._interval and waiting:
@@ -226,6 +238,14 @@ class Outgoing:
         finally:
             del self._waiting[chat], self._tasks[chat]
             self._due.set()
+
+    def _is_late(self, delivery: Delivery) -> bool:
+        """Whether a response waited so long that its lease may end before it is sent.
+
+        It is put back then, because a lease that ends counts as an attempt.
+        """
+        lease = self._store.store.settings.delivery_lease_seconds * SECOND
+        return self._store.now - self._leased_at[delivery.id] > lease * MAX_WAIT_OF_LEASE
 
     def _held_until(self, chat: str) -> int | None:
         until = self._holds.get(chat)

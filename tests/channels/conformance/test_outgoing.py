@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
-from bullpen.channels import NotSent, delivering
+from bullpen.channels import Note, NotSent, Platform, Recovered, Sending, Verdict, delivering
 from bullpen.core.outbox.manage import retry_response
 from tests.channels.conformance.conftest import AGENT, Account, receipts
 from tests.processor.working import eventually
@@ -183,3 +185,39 @@ def test_a_revoked_token_is_a_state_that_is_told_once(served: Account) -> None:
     assert len(told) <= 1
     assert served.response(id_)["status"] == "pending"
     assert not served.ended.is_set()
+
+
+def test_waiting_behind_slow_sends_counts_no_attempt(
+    served: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = delivering.Deliverer._send_within
+
+    async def slow(self: delivering.Deliverer, sending: Sending, note: Note) -> str:
+        await asyncio.sleep(0.6)  # seven of them last longer than a lease
+        return await right(self, sending, note)
+
+    monkeypatch.setattr(delivering.Deliverer, "_send_within", slow)
+    texts = [f"number {each}" for each in range(7)]
+    ids = [served.respond(each) for each in texts]
+    for each in ids:
+        served.ends(each, "acked")
+    served.seen(*texts)
+    assert [served.response(each)["delivery_attempts"] for each in ids] == [1] * len(ids)
+
+
+def test_a_retry_before_the_look_up_holds_up_nobody(
+    served: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def later(self: Platform, sending: Sending) -> Recovered:
+        return Recovered(Verdict.LATER)
+
+    monkeypatch.setattr(type(served.client_platform()), "recover", later)
+    served.platform.fail_next("error500")
+    first = served.respond("first")
+    served.ends(first, "unknown")
+    second = served.respond("second")
+    with served.store.write() as tx:
+        retry_response(tx, first)
+    served.ends(first, "acked")
+    served.ends(second, "acked")
+    assert [each.split()[-1] for each in served.posts()] == ["first", "second"]
