@@ -36,6 +36,7 @@ from bullpen.core.errors import (
     UnknownRecipient,
 )
 from bullpen.core.inspect.queue import list_lane_activity, queue_status
+from bullpen.core.message import SEPARATOR
 from bullpen.core.models import MESSAGES
 from bullpen.core.models.base import const
 from bullpen.core.queue.lanes import pause_lane, resume_lane
@@ -70,6 +71,7 @@ SELECT_UNFINISHED: Statement[tuple[str, str | None]] = Statement(
             M.channel == bindparam("channel"),
             M.sender_id == bindparam("sender_id"),
             M.status.in_([const(MessageState.PENDING.value), const(MessageState.PROCESSING.value)]),
+            M.reply_to.startswith(bindparam("chat")),
         )
         .order_by(M.id)
         .limit(const(MAX_STOPPED))
@@ -214,10 +216,11 @@ def _whoami(asked: Asked) -> Reply:
 def _stop(asked: Asked) -> Reply:
     """Cancel the author's own unfinished messages of this chat."""
     source = asked.source
-    values = {"channel": asked.channel, "sender_id": source.person.id}
+    chat = f"{source.chat.id}{SEPARATOR}"
+    values = {"channel": asked.channel, "sender_id": source.person.id, "chat": chat}
     stopped = 0
     for message_id, reply_to in asked.tx.all(SELECT_UNFINISHED, values):
-        if reply_to is not None and reply_to.partition("\x1f")[0] == source.chat.id:
+        if reply_to is not None and reply_to.startswith(chat):
             with suppress(IllegalMove, UnknownMessage):  # it has ended meanwhile
                 cancel(asked.tx, message_id, f"stopped by {source.person.name or source.person.id}")
                 stopped += 1
