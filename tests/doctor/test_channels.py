@@ -31,6 +31,7 @@ def test_a_channel_that_is_down_is_found_with_the_hint_of_its_platform(on_both: 
     assert entry["text"] == "slack is down: the scope files:read is missing"
     assert entry["remedy"] == "Add it and install the app again."
     with store_of(on_both) as store, store.write() as tx:
+        report_state(tx, "slack", ChannelState.UP)
         report_state(tx, "slack", ChannelState.DEGRADED, code="silent", reason="no events")
     assert "no events" in found(on_both, "channel.down", "warning", **SLACK)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
+import time
 from collections.abc import Callable, Iterator
 from email import message_from_bytes, policy
 from pathlib import Path
@@ -204,7 +205,8 @@ def test_an_unknown_outcome_is_looked_up_in_the_folder_of_sent_mail(
 
     assert asyncio.run(look(make(), sending(part=5))) is Verdict.CANNOT_TELL
     copies = make(sent_folder="Sent")
-    assert asyncio.run(look(copies, sending(part=5))) is Verdict.LATER
+    just_now = sending(part=5, began_at=time.time_ns() // 1_000_000)
+    assert asyncio.run(look(copies, just_now)) is Verdict.LATER
     old = sending(part=5, began_at=NOW - 10 * MINUTE)
     assert asyncio.run(look(copies, old)) is Verdict.NOT_SENT
     mail.keeps_copies, mail.lost_answers = True, 1

@@ -236,8 +236,8 @@ def channel(request: pytest.FixtureRequest) -> Kind:
 
 @pytest.fixture
 def kind(request: pytest.FixtureRequest) -> str:
-    """The database under test."""
-    return str(request.param)
+    """The database under test; SQLite for a test that makes its own account."""
+    return str(getattr(request, "param", "sqlite"))
 
 
 @pytest.fixture
