@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from sqlalchemy import bindparam, select
 
@@ -107,6 +107,8 @@ class Outgoing:
         self._released: dict[str, asyncio.Event] = {}
         self._looked_up: dict[int, str] = {}
         self._released_now: set[str] = set()
+        self._stale: set[str] = set()
+        """Chats whose waiting responses were leased before an earlier one became due again."""
         self._places = asyncio.Semaphore(MAX_CHATS)
         self._due = asyncio.Event()
         self.open = asyncio.Event()
@@ -135,6 +137,8 @@ class Outgoing:
         """End the hold of a chat."""
         self._holds.pop(chat, None)
         self._released_now.add(chat)
+        if self._waiting.get(chat):
+            self._stale.add(chat)
         if event := self._released.pop(chat, None):
             event.set()
         self._due.set()
@@ -214,17 +218,18 @@ class Outgoing:
         try:
             while waiting:
                 until = await self._wait_for(chat) if self.open.is_set() else self._store.now
-                if until is None and waiting and self._is_late(waiting[0]):
+                if until is None and not self._may_send(chat, waiting):
                     until = self._store.now
                 if until is not None:
                     rest = list(waiting)
                     waiting.clear()
+                    self._stale.discard(chat)
                     for each in rest:
                         del self._leased_at[each.id]
                     await self._put_back(rest, until)
                     continue
                 async with self._places:
-                    if self.open.is_set() and waiting and not self._is_late(waiting[0]):
+                    if self.open.is_set() and self._may_send(chat, waiting):
                         delivery = waiting.popleft()
                         del self._leased_at[delivery.id]
                         until = await self._try(delivery)
@@ -237,7 +242,12 @@ class Outgoing:
             self.hold(chat, self._store.now + LEASE_MS)
         finally:
             del self._waiting[chat], self._tasks[chat]
+            self._stale.discard(chat)
             self._due.set()
+
+    def _may_send(self, chat: str, waiting: Sequence[Delivery]) -> bool:
+        """Whether the first of these is really the chat's first, and its lease is long enough."""
+        return bool(waiting) and chat not in self._stale and not self._is_late(waiting[0])
 
     def _is_late(self, delivery: Delivery) -> bool:
         """Whether a response waited so long that its lease may end before it is sent.
