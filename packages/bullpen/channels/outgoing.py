@@ -227,6 +227,10 @@ class Outgoing:
                     for each in rest:
                         del self._leased_at[each.id]
                     await self._put_back(rest, until)
+                    # What was leased meanwhile comes after what was put back.
+                    self._released_now.add(chat)
+                    if waiting:
+                        self._stale.add(chat)
                     continue
                 async with self._places:
                     if self.open.is_set() and self._may_send(chat, waiting):
