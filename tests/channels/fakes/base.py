@@ -33,6 +33,8 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 HOST = "127.0.0.1"
 MAX_BODY_BYTES = 64 << 20
 WAIT_SECONDS = 20.0
+ROUNDS_TO_SETTLE = 5
+"""Rounds of the loop after which a connection is accepted, or closed."""
 CONTROL = "/_fake/"
 
 
@@ -217,6 +219,7 @@ class FakePlatform:
 
     async def _stop(self) -> None:
         self.faults.released.set()
+        await self._close_listener()
         self._cut()
         await self._runner.cleanup()
         if self._reserved is not None:
@@ -225,6 +228,7 @@ class FakePlatform:
         for task in rest:
             task.cancel()
         await asyncio.gather(*rest, return_exceptions=True)
+        await _settled()
 
     def _reserve(self) -> socket.socket:
         """The port without a listener: connections are refused, and nobody else can have it."""
@@ -234,17 +238,25 @@ class FakePlatform:
         return reserved
 
     async def _open_port(self) -> None:
-        listener = self._reserved or self._reserve()
+        self._listener = self._reserved or self._reserve()
         self._reserved = None
-        self._site = web.SockSite(self._runner, listener, ssl_context=self._tls)
+        self._site = web.SockSite(self._runner, self._listener, ssl_context=self._tls)
         await self._site.start()
 
     async def _close_port(self) -> None:
         assert self._site is not None, "it is gone already"
-        site, self._site = self._site, None
-        await site.stop()
+        await self._close_listener()
         self._reserved = self._reserve()
         self._cut()
+
+    async def _close_listener(self) -> None:
+        """A server that closes while it accepts leaves that connection open (gh-109564)."""
+        if self._site is None:
+            return
+        self._loop.remove_reader(self._listener)
+        await _settled()
+        site, self._site = self._site, None
+        await site.stop()
 
     async def _vanish(self, seconds: float) -> None:
         await self._close_port()
@@ -297,3 +309,8 @@ class FakePlatform:
         call = partial(getattr(self, name), **await request.json())
         self._controlling.add(request.protocol)
         return web.json_response({"value": await self._loop.run_in_executor(None, call)})
+
+
+async def _settled() -> None:
+    for _ in range(ROUNDS_TO_SETTLE):
+        await asyncio.sleep(0)
