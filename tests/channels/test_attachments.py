@@ -16,8 +16,8 @@ from typing import TypeVar
 
 import pytest
 
-from bullpen.channels.attachments import MAX_FILES, NOT_IN_TIME, WAIT_MS, Attachments, Sender
-from bullpen.channels.fetching import BadAnswer, FetchingClient
+from bullpen.channels.files.attachments import MAX_FILES, NOT_IN_TIME, WAIT_MS, Attachments, Sender
+from bullpen.channels.files.fetching import BadAnswer, FetchingClient
 from bullpen.channels.inbound import Attachment
 from bullpen.channels.platform import Download
 from bullpen.core.clock import SECOND
@@ -281,7 +281,7 @@ def test_a_file_that_takes_too_long_is_refused(account: Account) -> None:
 
 
 def test_files_wait_for_the_store(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bullpen.channels.attachments.STORE_RETRY_SECONDS", 0.01)
+    monkeypatch.setattr("bullpen.channels.files.attachments.STORE_RETRY_SECONDS", 0.01)
     url = account.host.put("/x", PNG)
     account.busy = 3
 
@@ -539,7 +539,7 @@ def kept(account: Account) -> list[Path]:
 def test_a_stop_leaves_the_rest_to_the_delay(
     account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bullpen.channels.attachments.STOP_SECONDS", 0.1)
+    monkeypatch.setattr("bullpen.channels.files.attachments.STOP_SECONDS", 0.1)
     url = account.host.put("/x", PNG)
     account.host.fail(Fault.HANG, times=None)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from yarl import URL
 
-from bullpen.channels.fetching import (
+from bullpen.channels.files.fetching import (
     BadAnswer,
     Fetched,
     FetchingClient,
@@ -24,8 +24,8 @@ from bullpen.channels.fetching import (
     TooLarge,
     Unreachable,
 )
+from bullpen.channels.files.reachable import Address, Hosts, host_pattern, is_public
 from bullpen.channels.platform import Download
-from bullpen.channels.reachable import Address, Hosts, host_pattern, is_public
 from bullpen.core.ids import Ids
 from bullpen.core.settings import Settings
 from bullpen.core.uploads import UNFINISHED_DIRECTORY

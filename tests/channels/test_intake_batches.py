@@ -9,8 +9,8 @@ import pytest
 
 from bullpen.channels.async_store import AsyncStore
 from bullpen.channels.inbound import Chat, Inbound, Payload, Person, Source, Written
-from bullpen.channels.incoming import NOTHING, Incoming, Taken
-from bullpen.channels.intake import IntakeQueue
+from bullpen.channels.incoming.decide import NOTHING, Incoming, Taken
+from bullpen.channels.incoming.queue import IntakeQueue
 from bullpen.core.message import NewMessage
 from bullpen.core.models import MESSAGES
 from bullpen.core.queue.enqueue import enqueue

@@ -17,8 +17,8 @@ from typing import Concatenate, ParamSpec
 
 import pytest
 
-from bullpen.channels.capabilities import MAX_OFFERS, OFFER_MS
 from bullpen.channels.connection_gate import MAX_CONNECTIONS
+from bullpen.channels.files.capabilities import MAX_OFFERS, OFFER_MS
 from bullpen.channels.listener import (
     MAX_BODY_BYTES,
     MAX_UNSIGNED,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from bullpen.channels.async_store import AsyncStore
 from bullpen.channels.failures import ChannelDown, RateLimited, SendFailed
 from bullpen.channels.inbound import Written
-from bullpen.channels.intake import IntakeQueue
+from bullpen.channels.incoming.queue import IntakeQueue
 from bullpen.channels.platform import CatchUp, Place, Platform
 from bullpen.channels.waiting import wait_at_most
 from bullpen.core.channels.chats import ChatRecord, list_chats

@@ -19,19 +19,19 @@ from dataclasses import replace
 from typing import Any
 
 from bullpen.channels.async_store import AsyncStore, store_id
-from bullpen.channels.attachments import Attachments
 from bullpen.channels.catch_up import CatchUpReader
-from bullpen.channels.delivering import Deliverer
 from bullpen.channels.failures import ChannelDown
-from bullpen.channels.fetching import FetchingClient
-from bullpen.channels.follow_up import FollowUp
+from bullpen.channels.files.attachments import Attachments
+from bullpen.channels.files.fetching import FetchingClient
 from bullpen.channels.health import HealthReporter
-from bullpen.channels.incoming import Incoming, IntakeSettings
-from bullpen.channels.intake import IntakeQueue
-from bullpen.channels.outgoing import Outgoing
+from bullpen.channels.incoming.decide import Incoming, IntakeSettings
+from bullpen.channels.incoming.follow_up import FollowUp
+from bullpen.channels.incoming.queue import IntakeQueue
+from bullpen.channels.outgoing.delivering import Deliverer
+from bullpen.channels.outgoing.queue import Outgoing
+from bullpen.channels.outgoing.recovery import Recovery
 from bullpen.channels.platform import ChannelContext, Platform
 from bullpen.channels.progress import ProgressDisplay
-from bullpen.channels.recovery import Recovery
 from bullpen.channels.waiting import wait_at_most, wait_for_first
 from bullpen.channels.watchdog import Silent, Watchdog
 from bullpen.core.background import ended_workers

@@ -18,9 +18,9 @@ from typing import Self
 from aiohttp import web
 from yarl import URL
 
-from bullpen.channels.capabilities import FILES_PATH, Capabilities
 from bullpen.channels.connection_gate import MAX_CONNECTIONS, RECEIVE_SECONDS, Gate
-from bullpen.channels.reachable import is_loopback_url
+from bullpen.channels.files.capabilities import FILES_PATH, Capabilities
+from bullpen.channels.files.reachable import is_loopback_url
 from bullpen.core.clock import MINUTE, Clock
 from bullpen.core.errors import AddressTaken, BadSetting, Overloaded, StoreError
 

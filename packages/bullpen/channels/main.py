@@ -12,7 +12,7 @@ from pkgutil import resolve_name
 from bullpen.channels.async_store import store_id
 from bullpen.channels.client import Client
 from bullpen.channels.failures import ChannelDown
-from bullpen.channels.incoming import IntakeSettings
+from bullpen.channels.incoming.decide import IntakeSettings
 from bullpen.channels.platform import ChannelContext, Finding, Platform
 from bullpen.core.background import StopSignals, WorkerProcess
 from bullpen.core.channels.health import retry_topic

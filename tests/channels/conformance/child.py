@@ -11,8 +11,8 @@ from contextlib import closing
 from typing import Any
 
 from bullpen.channels.async_store import AsyncStore
-from bullpen.channels.delivering import Deliverer
 from bullpen.channels.main import find_channel, run
+from bullpen.channels.outgoing.delivering import Deliverer
 from bullpen.core.logs import configure_logging
 from bullpen.core.settings import Settings
 from bullpen.core.store.open import open_store

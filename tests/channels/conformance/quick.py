@@ -18,7 +18,7 @@ WAITS = {
 
 def waits(channel: str) -> list[tuple[object, str, float]]:
     """The constants of a channel and their values for tests: module, name and value."""
-    names = (("recovery", "LATER_MS"), *WAITS[channel])
+    names = (("outgoing.recovery", "LATER_MS"), *WAITS[channel])
     found: list[tuple[object, str, float]] = [
         (import_module(f"bullpen.channels.{module}"), name, QUICK_MS) for module, name in names
     ]

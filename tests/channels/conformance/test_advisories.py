@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from bullpen.channels import commands
-from bullpen.channels.parts import Parts
+from bullpen.channels import listener
+from bullpen.channels.incoming import commands
+from bullpen.channels.outgoing.parts import Parts
 from bullpen.core.channels.chats import Access
 from bullpen.core.channels.pairing import approve
 from bullpen.core.channels.senders import Tier, revoke
@@ -27,7 +28,7 @@ from tests.processor.working import eventually
 
 __all__ = ["away", "clock", "editing"]
 
-CLIENTS = {"fetching.py", "slack/api.py", "twilio/api.py"}
+CLIENTS = {"files/fetching.py", "slack/api.py", "twilio/api.py"}
 """The fetching client, and the clients of the platforms' own addresses."""
 ONE_CHANNEL = {
     "test_ghsa_2gvc_4f3c_2855_a_tier_from_a_direct_chat_opens_no_group": "telegram",
@@ -50,8 +51,6 @@ def test_nanobot_an_empty_list_of_people_lets_nobody_in(served: Account) -> None
 
 
 def test_cve_2026_2577_nothing_listens_but_on_loopback() -> None:
-    from bullpen.channels import listener
-
     assert listener.LISTEN_HOST == "127.0.0.1"
     package = Path(listener.__file__).parent
     binding = ("create_server(", "TCPSite(", "start_server(", "SockSite(")
@@ -306,7 +305,7 @@ def test_nc_2423_a_delivery_that_failed_for_good_is_an_event_with_its_reason(
 
 def test_every_fetch_goes_through_one_client_whose_address_is_checked() -> None:
     """CVE-2026-34504: one more place that opens a URL of somebody else is one more hole."""
-    package = Path(commands.__file__).parent
+    package = Path(listener.__file__).parent
     opening = ("ClientSession(", "AsyncClient(", "urlopen(", "requests.get(", "HttpClient(")
     found = {
         str(each.relative_to(package))

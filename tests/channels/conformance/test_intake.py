@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bullpen.channels import incoming
+from bullpen.channels.incoming import decide
 from bullpen.core.intake import submit
 from bullpen.core.message import Accepted, NewMessage
 from bullpen.core.models import EVENTS, RECEIPTS, SENDERS
@@ -84,7 +84,7 @@ def test_what_one_payload_breaks_does_not_stop_the_next(
             raise ZeroDivisionError
         return submit(tx, new, is_fresh=is_fresh, book=book)
 
-    monkeypatch.setattr(incoming, "submit", wrong)
+    monkeypatch.setattr(decide, "submit", wrong)
     served.say("before")
     served.say("poison")
     served.say("after")

@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from bullpen.channels import Note, NotSent, Platform, Recovered, Sending, Verdict, delivering
+from bullpen.channels import Note, NotSent, Platform, Recovered, Sending, Verdict
+from bullpen.channels.outgoing import delivering
 from bullpen.core.outbox.manage import retry_response
 from tests.channels.conformance.conftest import AGENT, Account, receipts
 from tests.processor.working import eventually

@@ -24,7 +24,7 @@ import pytest
 from aiohttp import web
 from multidict import MultiDict
 
-from bullpen.channels.file_types import type_by_name
+from bullpen.channels.files.file_types import type_by_name
 from tests.channels.fakes.base import FakePlatform
 from tests.channels.fakes.process import serve
 from tests.ports import free_port

@@ -9,7 +9,7 @@ import urllib.request
 import pytest
 
 from bullpen.channels.failures import ChannelDown, NotSent
-from bullpen.channels.fetching import BadAnswer
+from bullpen.channels.files.fetching import BadAnswer
 from bullpen.channels.inbound import Attachment
 from bullpen.channels.platform import Finding, Identity
 from bullpen.channels.telegram import platform as telegram

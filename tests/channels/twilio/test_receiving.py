@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bullpen.channels.failures import ChannelDown
-from bullpen.channels.fetching import FetchingClient
+from bullpen.channels.files.fetching import FetchingClient
 from bullpen.channels.inbound import ChatChange, Inbound, Proof, Written
 from bullpen.core.errors import Overloaded
 from bullpen.core.settings import Settings

@@ -16,7 +16,6 @@ import aiohttp
 import discord
 from yarl import URL
 
-from bullpen.channels.commands import COMMANDS
 from bullpen.channels.discord.check import check_account, probe_chat
 from bullpen.channels.discord.dispatch import Dispatch
 from bullpen.channels.discord.events import (
@@ -41,6 +40,7 @@ from bullpen.channels.failures import (
     Refused,
 )
 from bullpen.channels.inbound import Attachment, Chat, Inbound, Payload, Written
+from bullpen.channels.incoming.commands import COMMANDS
 from bullpen.channels.platform import (
     CatchUp,
     ChannelContext,

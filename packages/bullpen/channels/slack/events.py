@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from bullpen.channels.commands import find_command
 from bullpen.channels.failures import ChannelDown
 from bullpen.channels.inbound import (
     Attachment,
@@ -23,6 +22,7 @@ from bullpen.channels.inbound import (
     Source,
     Written,
 )
+from bullpen.channels.incoming.commands import find_command
 from bullpen.channels.slack.api import Object, as_object, as_objects, as_text
 
 METADATA_EVENT = "bullpen_part"

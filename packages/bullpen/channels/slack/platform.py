@@ -21,6 +21,7 @@ from bullpen.channels.failures import (
     SendFailed,
     Undeliverable,
 )
+from bullpen.channels.files.reachable import host_pattern
 from bullpen.channels.inbound import Attachment, Chat, Inbound, Payload, Written
 from bullpen.channels.platform import (
     CatchUp,
@@ -37,7 +38,6 @@ from bullpen.channels.platform import (
     Sending,
     Verdict,
 )
-from bullpen.channels.reachable import host_pattern
 from bullpen.channels.slack.api import (
     Object,
     as_object,

@@ -21,7 +21,7 @@ from bullpen.channels.failures import (
     SendFailed,
     Undeliverable,
 )
-from bullpen.channels.fetching import BadAnswer
+from bullpen.channels.files.fetching import BadAnswer
 from bullpen.channels.inbound import Attachment, Inbound, Payload
 from bullpen.channels.platform import (
     ChannelContext,

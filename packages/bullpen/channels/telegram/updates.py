@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from bullpen.channels.commands import COMMANDS
 from bullpen.channels.inbound import (
     Attachment,
     Chat,
@@ -18,6 +17,7 @@ from bullpen.channels.inbound import (
     Source,
     Written,
 )
+from bullpen.channels.incoming.commands import COMMANDS
 from bullpen.core.channels.senders import Tier
 
 UPDATE_TYPES = ("message", "edited_message", "callback_query", "my_chat_member")

@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from bullpen.channels.file_types import UNKNOWN_TYPE, WEB_PAGE, type_by_name
+from bullpen.channels.files.file_types import UNKNOWN_TYPE, WEB_PAGE, type_by_name
 from bullpen.core.answers.attachments import OpenFile
 from bullpen.core.clock import MINUTE, Clock
 from bullpen.core.uploads import safe_name

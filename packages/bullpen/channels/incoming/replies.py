@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from bullpen.channels.access import Decision
-from bullpen.channels.commands import write_commands
-from bullpen.channels.edits import Offer
 from bullpen.channels.inbound import Source
+from bullpen.channels.incoming.access import Decision
+from bullpen.channels.incoming.commands import write_commands
+from bullpen.channels.incoming.edits import Offer
 from bullpen.core.channels.pairing import request_group, request_pairing
 from bullpen.core.message import Answer, ReplyTo
 from bullpen.core.outbox.write import send_to_person

@@ -19,11 +19,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from bullpen.channels.fetching import Fetched, FetchingClient, NotStored, NotTaken, Unreachable
+from bullpen.channels.files.fetching import (
+    Fetched,
+    FetchingClient,
+    NotStored,
+    NotTaken,
+    Unreachable,
+)
+from bullpen.channels.files.unfetched import Sender as Sender
+from bullpen.channels.files.unfetched import Unfetched, UnfetchedFiles
 from bullpen.channels.inbound import Attachment
 from bullpen.channels.platform import Download
-from bullpen.channels.unfetched import Sender as Sender
-from bullpen.channels.unfetched import Unfetched, UnfetchedFiles
 from bullpen.core.clock import SECOND
 from bullpen.core.errors import BullpenError, StoreError
 from bullpen.core.ids import Ids

@@ -21,9 +21,8 @@ import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
-from bullpen.channels.file_types import file_type, is_web_page
-from bullpen.channels.platform import Download
-from bullpen.channels.reachable import (
+from bullpen.channels.files.file_types import file_type, is_web_page
+from bullpen.channels.files.reachable import (
     Address,
     Hosts,
     Resolve,
@@ -31,6 +30,7 @@ from bullpen.channels.reachable import (
     is_public,
     resolve_host,
 )
+from bullpen.channels.platform import Download
 from bullpen.core.errors import StoreError, StoreFull
 from bullpen.core.files import require_free_space
 from bullpen.core.ids import Ids

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from bullpen.channels.async_store import AsyncStore
 from bullpen.channels.inbound import Inbound, Payload, Written
-from bullpen.channels.incoming import NOTHING, Incoming, Taken
+from bullpen.channels.incoming.decide import NOTHING, Incoming, Taken
 from bullpen.core.errors import Overloaded, StoreError
 from bullpen.core.store.group_commit import savepoint
 from bullpen.core.store.transaction import Transaction

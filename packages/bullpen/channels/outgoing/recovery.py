@@ -13,8 +13,8 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from bullpen.channels.async_store import AsyncStore
-from bullpen.channels.outgoing import Outgoing, chat_of
-from bullpen.channels.parts import Parts
+from bullpen.channels.outgoing.parts import Parts
+from bullpen.channels.outgoing.queue import Outgoing, chat_of
 from bullpen.channels.platform import Platform, Recovered, Verdict
 from bullpen.channels.waiting import wait_at_most
 from bullpen.core.clock import MINUTE, SECOND

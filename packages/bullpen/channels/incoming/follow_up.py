@@ -11,11 +11,11 @@ from collections.abc import Coroutine
 from typing import Any
 
 from bullpen.channels.async_store import AsyncStore
-from bullpen.channels.attachments import Attachments
-from bullpen.channels.commands import restart
+from bullpen.channels.files.attachments import Attachments
 from bullpen.channels.health import HealthReporter
-from bullpen.channels.incoming import Taken
-from bullpen.channels.outgoing import Outgoing
+from bullpen.channels.incoming.commands import restart
+from bullpen.channels.incoming.decide import Taken
+from bullpen.channels.outgoing.queue import Outgoing
 from bullpen.channels.platform import Address, Platform
 from bullpen.channels.progress import ProgressDisplay
 from bullpen.core.channels.senders import see_sender

@@ -10,11 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, assert_never
 
-from bullpen.channels.access import Access, Decision, authorise
-from bullpen.channels.attachments import Prepared, Sender
-from bullpen.channels.chat_changes import COMMAND_RECEIPT, change_chat
-from bullpen.channels.commands import Asked, Command, Reply, find_command, run_command
-from bullpen.channels.edits import apply_edit, withdraw
+from bullpen.channels.files.attachments import Prepared, Sender
 from bullpen.channels.inbound import (
     Attachment,
     ChatChange,
@@ -26,9 +22,13 @@ from bullpen.channels.inbound import (
     Source,
     Written,
 )
-from bullpen.channels.parts import parse_part_key
+from bullpen.channels.incoming.access import Access, Decision, authorise
+from bullpen.channels.incoming.chat_changes import COMMAND_RECEIPT, change_chat
+from bullpen.channels.incoming.commands import Asked, Command, Reply, find_command, run_command
+from bullpen.channels.incoming.edits import apply_edit, withdraw
+from bullpen.channels.incoming.replies import Replies
+from bullpen.channels.outgoing.parts import parse_part_key
 from bullpen.channels.platform import Address
-from bullpen.channels.replies import Replies
 from bullpen.core.channels.chats import (
     ChatSeen,
     find_chat,

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from sqlalchemy import bindparam, select
 
-from bullpen.channels.access import Access
-from bullpen.channels.edits import accept_offer
 from bullpen.channels.inbound import Source
+from bullpen.channels.incoming.access import Access
+from bullpen.channels.incoming.edits import accept_offer
 from bullpen.core.channels.chats import Access as GroupAccess
 from bullpen.core.channels.chats import (
     Verbosity,

@@ -32,8 +32,8 @@ from bullpen.channels.failures import (
     SendFailed,
     Undeliverable,
 )
-from bullpen.channels.outgoing import chat_of
-from bullpen.channels.parts import Parts
+from bullpen.channels.outgoing.parts import Parts
+from bullpen.channels.outgoing.queue import chat_of
 from bullpen.channels.platform import Note, Platform, Sending
 from bullpen.core.answers.attachments import OpenFile, RefusedFile, open_response_files
 from bullpen.core.channels.chats import find_chat, move_chat, set_opted_out, set_penalty

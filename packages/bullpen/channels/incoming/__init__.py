@@ -1,0 +1,1 @@
+"""From a payload of the platform to a message in the queue."""

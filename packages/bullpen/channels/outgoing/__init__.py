@@ -1,0 +1,1 @@
+"""From a response in the outbox to its parts on the platform."""
