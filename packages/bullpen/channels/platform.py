@@ -116,6 +116,8 @@ class Sending:
     """When the platform's time for free text ends, in milliseconds; 0 if that is unknown."""
     reference: str = ""
     """What `note` recorded in this attempt, for example the id of an upload."""
+    others: frozenset[str] = frozenset()
+    """The receipts of parts sent shortly before or after: a look-up must not find one of them."""
 
 
 Note = Callable[[str], Awaitable[None]]

@@ -10,7 +10,6 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import TypeVar
 
 import aiohttp
 import discord
@@ -74,8 +73,6 @@ INTENT_FLAGS = 1 << 18 | 1 << 19
 """Message content is granted, or switched on for a bot in few servers."""
 
 
-Value = TypeVar("Value")
-
 _UNREADABLE = (ValueError, KeyError, TypeError)
 """What the SDK raises at an answer of another form."""
 
@@ -102,7 +99,6 @@ class Discord(Platform):
         self._content_on = False
         self._direct: dict[str, str] = {}
         self._began: OrderedDict[str, int] = OrderedDict()
-        self._sent: OrderedDict[str, str] = OrderedDict()
 
     async def start(self) -> Identity:
         await self.close()
@@ -165,7 +161,6 @@ class Discord(Platform):
                 del self._began[sending.key]
             raise
         self._began.pop(sending.key, None)
-        _remember(self._sent, receipt, sending.key)
         if self._interactions is not None:
             self._interactions.answered(sending.to.message)
         return receipt
@@ -261,7 +256,7 @@ class Discord(Platform):
         """Whether a message of the bot is this part. The history may have no nonces."""
         if nonce := text_of(message, "nonce"):
             return nonce == sending.key
-        if self._sent.get(text_of(message, "id"), sending.key) != sending.key:
+        if text_of(message, "id") in sending.others:
             return False
         content = text_of(message, "content")
         if sending.text is None:
@@ -347,7 +342,7 @@ def _buttons(sending: Sending) -> list[dict[str, object]]:
     ]
 
 
-def _remember(kept: OrderedDict[str, Value], key: str, value: Value) -> None:
+def _remember(kept: OrderedDict[str, int], key: str, value: int) -> None:
     """Keep a value, and forget the oldest if there are too many."""
     kept[key] = value
     kept.move_to_end(key)

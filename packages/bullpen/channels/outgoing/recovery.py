@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 
 from bullpen.channels.async_store import AsyncStore
 from bullpen.channels.outgoing.parts import Parts
@@ -20,13 +21,22 @@ from bullpen.channels.waiting import wait_at_most
 from bullpen.core.clock import MINUTE, SECOND
 from bullpen.core.errors import BullpenError, StaleToken
 from bullpen.core.outbox.delivery import Delivery
-from bullpen.core.outbox.recovery import cannot_tell, found, lease_unknown, look_again, not_sent
+from bullpen.core.outbox.recovery import (
+    cannot_tell,
+    found,
+    lease_unknown,
+    look_again,
+    not_sent,
+    receipts_since,
+)
 from bullpen.core.store.transaction import Transaction
 
 MAX_LEASED = 10
 POLL_SECONDS = 15.0
 LATER_MS = MINUTE
 UNREACHABLE_MS = 5 * SECOND
+OTHERS_MS = 5 * MINUTE
+"""How long before an attempt other parts were sent for which a platform might take its part."""
 
 
 class Recovery:
@@ -102,6 +112,11 @@ class Recovery:
         parts = Parts.of(delivery, self._platform.fits, self._store_id)
         began_at = delivery.sending_since or self._store.now
         sending = parts.sending(delivery, part, began_at=began_at)
+        others = await self._store.read(
+            lambda tx: receipts_since(tx, self._channel, began_at - OTHERS_MS)
+        )
+        others |= {each.id for each in delivery.receipts}
+        sending = replace(sending, others=others)
         async with asyncio.timeout(self._platform.send_seconds):
             return await self._platform.recover(sending)
 

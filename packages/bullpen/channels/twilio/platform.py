@@ -259,13 +259,17 @@ class _Twilio(Platform):
         )
         for each in sent:
             text = str(each.body or "").removeprefix(TRIAL_PREFIX).strip()
-            if not self.is_body(text, body) or self._reports.is_other(str(each.sid), sending.key):
+            if not self.is_body(text, body) or self._is_other(str(each.sid), sending):
                 continue
             if str(each.direction).startswith("outbound") and (body or str(each.num_media) != "0"):
                 return Recovered(Verdict.FOUND, str(each.sid))
         # The list may be late, and the request may still be on its way.
         age = self.context.clock.now() - sending.began_at
         return Recovered(Verdict.LATER if age < SETTLED_MS else Verdict.NOT_SENT)
+
+    def _is_other(self, sid: str, sending: Sending) -> bool:
+        """Whether a message is known to be another part."""
+        return sid in sending.others or self._reports.is_other(sid, sending.key)
 
     async def missed(self, place: Place, limit: int) -> list[Payload]:
         since, _, last = place.cursor.partition("/")

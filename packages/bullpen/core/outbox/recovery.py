@@ -28,7 +28,7 @@ from bullpen.core.outbox.delivery import (
     check_delivery_token,
 )
 from bullpen.core.outbox.hold import on_hold
-from bullpen.core.outbox.parts import SendingPart, encode_receipts
+from bullpen.core.outbox.parts import SendingPart, decode_receipts, encode_receipts
 from bullpen.core.outbox.transitions import move_response
 from bullpen.core.states import ResponseState
 from bullpen.core.store.statement import Statement, columns
@@ -177,6 +177,16 @@ SET_TOLD: Statement[None] = Statement(
 )
 
 
+SELECT_RECEIPTS: Statement[tuple[str]] = Statement(
+    lambda: select(R.part_receipts).where(
+        R.channel == bindparam("channel"),
+        R.status == const(ResponseState.ACKED.value),
+        R.acked_at >= bindparam("since"),
+        R.part_receipts.is_not(None),
+    )
+)
+
+
 def lease_unknown(tx: Transaction, channel: str, worker: str, limit: int = 10) -> list[Delivery]:
     """Lease the unknown responses of a channel whose look-up is due; none while there is a hold.
 
@@ -260,6 +270,12 @@ def prove(tx: Transaction, channel: str, response: int, part: int, receipt: str)
         return False
     _count_part(tx, row, receipt)
     return True
+
+
+def receipts_since(tx: Transaction, channel: str, since: int) -> frozenset[str]:
+    """The platform's receipts of the responses of a channel that were delivered since a time."""
+    rows = tx.all(SELECT_RECEIPTS, {"channel": channel, "since": since})
+    return frozenset(each.id for (text,) in rows for each in decode_receipts(text))
 
 
 def look_up_now(tx: Transaction, channel: str) -> int:
