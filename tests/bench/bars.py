@@ -8,7 +8,7 @@ from typing import Final
 
 from tests.bench.measure import Measure
 from tests.bench.stores import KINDS
-from tests.channels.fakes.driven import FAKES
+from tests.channels.fakes.channels import FAKES
 
 
 @dataclass(frozen=True, slots=True)

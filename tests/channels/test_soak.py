@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.channels.conformance.harness import KINDS
+from tests.channels.conformance.kinds import KINDS
 from tests.channels.soak import FAULTS, soak
 from tests.stores import Stores
 

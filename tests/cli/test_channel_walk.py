@@ -41,14 +41,14 @@ def test_a_channel_is_set_up_while_bullpen_runs_and_answers_after_the_pairing(
     assert services["telegram"] == "RUNNING"
 
     telegram.say(CHAT, int(CHAT), "hello")
-    eventually(lambda: bool(telegram.texts(CHAT)), "the person gets a code", SOON)
+    eventually(lambda: bool(telegram.posts(CHAT)), "the person gets a code", SOON)
     (request,) = empty.ok("pairing", "list", "--waiting", "--json").json
-    assert request["code"] in telegram.texts(CHAT)[0]
+    assert request["code"] in telegram.posts(CHAT)[0]
     empty.ok("pairing", "approve", request["code"], "--tier", "owner")
     telegram.say(CHAT, int(CHAT), "are you there?")
-    eventually(lambda: any("are you there?" in each for each in telegram.texts(CHAT)), "it answers")
+    eventually(lambda: any("are you there?" in each for each in telegram.posts(CHAT)), "it answers")
     assert empty.ok("channel", "test", "telegram", "--json").json["to"] == CHAT
-    assert telegram.texts(CHAT)[-1] == "test"
+    assert telegram.posts(CHAT)[-1] == "test"
 
     # The client is stopped while another process uses its bot, and runs again, whatever comes out.
     probe = ("channel", "setup", "telegram", "--owner", CHAT, "--probe", "--json")

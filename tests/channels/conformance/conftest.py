@@ -25,8 +25,9 @@ from bullpen.core.queue.claim import claim
 from bullpen.core.settings import Settings
 from bullpen.core.settings.accounts import AccountValues
 from bullpen.core.store.base import Store
-from tests.channels.conformance.harness import KINDS, Harness, Kind
+from tests.channels.conformance.kinds import KINDS, Kind
 from tests.channels.conformance.quick import waits
+from tests.channels.fakes.harness import Harness
 from tests.conformance.verbs import Row, hire, rows
 from tests.processor.working import eventually
 from tests.stores import Stores

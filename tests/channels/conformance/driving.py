@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from tests.channels.conformance.conftest import Account
+from tests.channels.fakes.discord import THREAD
 
 TOPICS = ("77", "78")
 
 
 def fake_of(account: Account) -> Any:  # noqa: ANN401 - each platform's is of another type
     """The fake behind the harness."""
-    return vars(account.platform)["fake"]
+    return account.platform.fake
 
 
 def bot_says(account: Account, text: str) -> None:
@@ -47,12 +48,7 @@ def webhook_says(account: Account, text: str) -> None:
 
 def press(account: Account, chat: str, number: int, value: str) -> None:
     """A person presses the button with this value."""
-    harness: Any = account.platform
-    if account.kind.channel == "telegram":
-        (post,) = (each for each in fake_of(account).posts(chat) if each.buttons)
-        harness.press(chat, account.person(number), post.id, value)
-    else:
-        harness.press(chat, account.person(number), value)
+    account.platform.press(chat, account.person(number), value)
 
 
 def native_command(account: Account, name: str, number: int = 1) -> bool:
@@ -80,8 +76,6 @@ def threads(account: Account) -> list[tuple[str, str]]:
             roots = [fake.say(group, account.person(5), "a root", mention=False) for _ in range(2)]
             return [(group, each) for each in roots]
         case "discord":
-            from tests.channels.fakes.discord import THREAD
-
             return [(group, ""), (THREAD, "")]
         case _:
             return [(group, each) for each in TOPICS]

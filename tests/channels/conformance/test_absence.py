@@ -13,7 +13,7 @@ from bullpen.core.outbox.write import send_to_person
 from bullpen.core.queue.claim import claim
 from bullpen.core.settings import Settings
 from tests.channels.conformance.conftest import AGENT, MEMBERS, Account, account
-from tests.channels.conformance.harness import Kind
+from tests.channels.conformance.kinds import Kind
 from tests.channels.conformance.quick import waits
 from tests.conformance.verbs import rows, texts_of
 from tests.processor.working import eventually

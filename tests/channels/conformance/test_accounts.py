@@ -12,7 +12,7 @@ from bullpen.core.channels.senders import Tier
 from bullpen.core.models import CHANNEL_HEALTH, SENDERS
 from bullpen.core.settings.accounts import AccountValues
 from tests.channels.conformance.conftest import AGENT, Account
-from tests.channels.conformance.harness import KINDS, Kind
+from tests.channels.conformance.kinds import KINDS, Kind
 from tests.conformance.verbs import hire, rows
 from tests.processor.working import eventually
 from tests.stores import Stores

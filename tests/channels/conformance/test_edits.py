@@ -12,7 +12,7 @@ from bullpen.core.models import MESSAGES
 from bullpen.core.queue.claim import claim
 from tests.channels.conformance import driving
 from tests.channels.conformance.conftest import Account, account
-from tests.channels.conformance.harness import KINDS, Kind
+from tests.channels.conformance.kinds import KINDS, Kind
 from tests.conformance.verbs import done, rows
 from tests.processor.working import eventually
 from tests.stores import Stores
@@ -148,7 +148,7 @@ def test_a_deleted_message_that_waits_is_cancelled_and_a_run_continues(editing: 
     waits = editing.say("second")
     editing.stored("helo", "second")
     for each in (running, waits):
-        editing.platform.delete(editing.direct(), each)  # type: ignore[attr-defined]
+        editing.platform.delete(editing.direct(), each)
     editing.say("after")
     editing.stored("helo", "second", "after")
     states = [each["status"] for each in rows(editing.store, MESSAGES)]

@@ -10,7 +10,7 @@ import pytest
 
 from bullpen.core.settings import Settings
 from tests.channels.conformance.conftest import MEMBERS, Account, account
-from tests.channels.conformance.harness import KINDS, Kind
+from tests.channels.conformance.kinds import KINDS, Kind
 from tests.channels.conformance.test_kills import child
 from tests.channels.fakes.base import FakePlatform
 from tests.channels.fakes.faults import Fault

@@ -13,7 +13,7 @@ import pytest
 
 from bullpen.core.settings.accounts import account_variable
 from tests.channels.conformance.conftest import Account, account
-from tests.channels.conformance.harness import KINDS
+from tests.channels.conformance.kinds import KINDS
 from tests.processor.working import eventually
 from tests.stores import Stores
 

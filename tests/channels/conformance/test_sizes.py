@@ -9,7 +9,7 @@ import pytest
 
 from bullpen.core.settings import Settings
 from tests.channels.conformance.conftest import AGENT, Account, account
-from tests.channels.conformance.harness import Kind
+from tests.channels.conformance.kinds import Kind
 from tests.processor.working import eventually
 from tests.stores import Stores
 

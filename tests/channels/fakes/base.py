@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from ssl import SSLContext
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Self, TypedDict, TypeVar
 from urllib.parse import parse_qsl
 
 from aiohttp import web
@@ -61,6 +61,14 @@ class Journaled:
         return dict(parse_qsl(self.body.decode(), keep_blank_values=True))
 
 
+class Options(TypedDict, total=False):
+    """What any fake can be made with, besides its port."""
+
+    state: Path | None
+    """The file for what `remember` keeps."""
+    tls: SSLContext | None
+
+
 class FakePlatform:
     """A platform on loopback. A subclass adds its routes, and its state as attributes."""
 
@@ -70,7 +78,6 @@ class FakePlatform:
     def __init__(
         self, port: int = 0, *, state: Path | None = None, tls: SSLContext | None = None
     ) -> None:
-        """`state` is a file for what `remember` keeps."""
         self.port = port or free_port()
         self.url = f"{'http' if tls is None else 'https'}://{HOST}:{self.port}"
         self.journal: list[Journaled] = []

@@ -10,22 +10,14 @@ import re
 import sys
 import time
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
-from tests.channels.fakes.base import FakePlatform
+from tests.channels.fakes.base import FakePlatform, Options
+from tests.channels.fakes.channels import FAKES
 from tests.channels.fakes.process import FakeProcess, serve
 from tests.ports import free_port
 
-FAKES = {
-    "slack": ("slack", "Slack"),
-    "sms": ("twilio", "Twilio"),
-    "whatsapp": ("twilio", "Twilio"),
-    "discord": ("discord", "Discord"),
-    "telegram": ("telegram", "Telegram"),
-}
-"""The module of each channel's fake, and the beginning of its classes."""
 TOKEN = re.compile(rb"q\d+q")
 """What marks a text, so that it is found in the body of any platform's request."""
 
@@ -91,24 +83,19 @@ class RemoteFake:
 
 def driven(channel: str, listener: int) -> type[FakePlatform]:
     """The class of the fake of a channel, with the controls that `RemoteFake` calls."""
-    module, name = FAKES[channel]
-    found = import_module(f"tests.channels.fakes.{module}")
-    fake: Any = getattr(found, f"Fake{name}")
-    make_harness: Any = getattr(found, f"{name}Harness")
-    is_twilio = module == "twilio"
-    named: Any = {"channel": channel} if is_twilio else {}
-    hooked: Any = {"port": listener} if is_twilio else {}
+    found = FAKES[channel]
+    fake: Any = found.platform
 
     class Driven(fake):  # type: ignore[misc]
         controls = fake.controls | {"drive", "say_each", "pushes", "marks"}
 
-        def __init__(self, port: int = 0, *, state: Path | None = None) -> None:
+        def __init__(self, port: int = 0, **options: Unpack[Options]) -> None:
             self.pushed: dict[str, float] = {}
-            super().__init__(port, state=state, **named)
+            super().__init__(port, **options)
 
         def __enter__(self) -> Self:
             super().__enter__()
-            self.harness = make_harness(self, **hooked)
+            self.harness = found.harness(self, port=listener)
             return self
 
         def drive(self, method: str, given: Sequence[object]) -> object:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
-from ssl import SSLContext
+from typing import Unpack
 
 from aiohttp import web
 
-from tests.channels.fakes.base import FakePlatform
+from tests.channels.fakes.base import FakePlatform, Options
 
 
 class FileHost(FakePlatform):
     """A host of files."""
 
-    def __init__(self, *, state: Path | None = None, tls: SSLContext | None = None) -> None:
-        super().__init__(state=state, tls=tls)
+    def __init__(self, port: int = 0, **options: Unpack[Options]) -> None:
+        super().__init__(port, **options)
         self.answers: dict[str, web.Response] = {}
         self.chunked: set[str] = set()
         """The paths whose answers have no Content-Length."""

@@ -1,7 +1,6 @@
 """A fake of a platform as a process of its own, for tests that kill it.
 
-`python -m tests.channels.fakes.NAME --port PORT [--state FILE]`: the module of each fake ends with
-`if __name__ == "__main__": serve(FakeNAME)`.
+`driven.py` runs the fake of any channel.
 """
 
 from __future__ import annotations

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 from aiohttp import web
 
-from tests.channels.fakes.base import FakePlatform
+from tests.channels.fakes.base import FakePlatform, Options
 from tests.channels.fakes.process import serve
 
 
@@ -13,8 +15,8 @@ class Recorder(FakePlatform):
 
     controls = FakePlatform.controls | {"count"}
 
-    def __init__(self, *arguments: int, **options: object) -> None:
-        super().__init__(*arguments, **options)  # type: ignore[arg-type]
+    def __init__(self, port: int = 0, **options: Unpack[Options]) -> None:
+        super().__init__(port, **options)
         self.sent: list[object] = []
 
     def add_routes(self, router: web.UrlDispatcher) -> None:

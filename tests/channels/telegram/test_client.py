@@ -22,8 +22,8 @@ def test_an_answer_stays_in_its_topic(stores: Stores, fake: FakeTelegram) -> Non
         fake.say(GROUP, PERSON, "@coder in the topic", mention=True, thread="42")
         served.stored("in the topic")
         served.answer("here")
-        eventually(lambda: fake.texts(GROUP) == ["here"], "the answer")
-        (post,) = fake.posts(GROUP)
+        eventually(lambda: fake.posts(GROUP) == ["here"], "the answer")
+        (post,) = fake.parts(GROUP)
         assert post.thread == "42"
         assert post.reply_to
 
@@ -60,7 +60,7 @@ def test_a_response_follows_a_group_that_became_a_supergroup(
         served.stored("hello")
         fake.migrate(GROUP, new, quietly=True)
         served.answer("from before")
-        eventually(lambda: fake.texts(new) == ["from before"], "the answer in the new group")
+        eventually(lambda: fake.posts(new) == ["from before"], "the answer in the new group")
         fake.say(new, PERSON, "hello again", mention=True)
         served.stored("hello", "hello again")
 
@@ -90,8 +90,8 @@ def test_an_edit_of_what_is_being_processed_is_run_by_its_button(
         served.stored("helo")
         assert served.claim() == 1
         fake.edit(CHAT, message, "hello")
-        eventually(lambda: bool(fake.posts(CHAT)), "the offer")
-        (offer,) = fake.posts(CHAT)
+        eventually(lambda: bool(fake.parts(CHAT)), "the offer")
+        (offer,) = fake.parts(CHAT)
         (button,) = offer.buttons
         query = fake.press(CHAT, PERSON, offer.id, str(button["callback_data"]))
         served.stored("helo", "hello")
@@ -106,7 +106,7 @@ def test_progress_is_a_draft_while_a_message_is_processed_and_no_message(
         served.stored("hello")
         assert served.claim() == 1
         eventually(lambda: any("coder is working" in text for _, text in fake.shown), "the draft")
-        assert not fake.posts(CHAT)
+        assert not fake.parts(CHAT)
 
 
 def test_a_webhook_serves_as_well_as_polling(stores: Stores, fake: FakeTelegram) -> None:
@@ -127,7 +127,7 @@ def test_a_webhook_serves_as_well_as_polling(stores: Stores, fake: FakeTelegram)
         served.start()
         served.stored(*texts, "while it was stopped")
         served.respond("done")
-        eventually(lambda: fake.texts(CHAT) == ["done"], "the answer")
+        eventually(lambda: fake.posts(CHAT) == ["done"], "the answer")
     assert not fake.requests("POST */getUpdates")
 
 

@@ -50,7 +50,7 @@ def test_a_lost_answer_is_unknown_and_nothing_is_sent_again(
     fake.fail(fault, SEND, taken=taken)
     assert type(failure(fake)) is OutcomeUnknown
     assert len(fake.requests(SEND)) == 1
-    assert len(fake.posts(CHAT)) == (taken or fault is Fault.HALF)
+    assert len(fake.parts(CHAT)) == (taken or fault is Fault.HALF)
 
 
 def test_a_hanging_server_is_unknown_after_the_read_timeout(
@@ -71,7 +71,7 @@ def test_a_refused_connection_is_not_sent(fake: FakeTelegram) -> None:
             await telegram.send(part(), note)
 
     asyncio.run(send())
-    assert fake.texts(CHAT) == ["hello"]
+    assert fake.posts(CHAT) == ["hello"]
 
 
 def test_an_idle_connection_is_not_used_again(fake: FakeTelegram) -> None:

@@ -6,13 +6,14 @@ import asyncio
 import time
 from pathlib import Path
 
-from tests.channels.fakes.process import FakeProcess
+from tests.channels.fakes.driven import RemoteFake
 from tests.channels.fakes.telegram import FakeTelegram
 from tests.channels.telegram.double import CHAT, PERSON, started
 
 
 def test_a_killed_fake_keeps_its_chats_posts_and_unconfirmed_updates(tmp_path: Path) -> None:
-    with FakeProcess("tests.channels.fakes.telegram", tmp_path / "state") as fake:
+    with RemoteFake("telegram", tmp_path) as remote:
+        fake = remote.process
         said = [fake.call("say", chat=CHAT, person=PERSON, text=each) for each in ("a", "b", "c")]
         numbers = [int(str(each)) for each in said]
         fake.kill()

@@ -13,11 +13,11 @@ from bullpen.channels.platform import Address, Progress, Recovered, Stage, Verdi
 from bullpen.channels.telegram.platform import Telegram
 from bullpen.channels.text.tree import Document
 from bullpen.core.answers.attachments import OpenFile
-from tests.channels.fakes.telegram import SEND, FakeTelegram, Post
+from tests.channels.fakes.telegram import SEND, FakeTelegram, TelegramPost
 from tests.channels.telegram.double import CHAT, GROUP, PERSON, context, note, part, started
 
 
-def send(fake: FakeTelegram, *parts: object, chat: str = CHAT) -> list[Post]:
+def send(fake: FakeTelegram, *parts: object, chat: str = CHAT) -> list[TelegramPost]:
     """Send parts; returns the posts in the chat."""
 
     async def work() -> list[str]:
@@ -25,7 +25,7 @@ def send(fake: FakeTelegram, *parts: object, chat: str = CHAT) -> list[Post]:
             return [await telegram.send(each, note) for each in parts]  # type: ignore[arg-type]
 
     receipts = asyncio.run(work())
-    posts = fake.posts(chat)
+    posts = fake.parts(chat)
     assert receipts == [each.id for each in posts]
     return posts
 
@@ -174,7 +174,7 @@ def test_progress_is_a_draft_in_a_private_chat_with_one_id_for_a_message(
     assert [text.replace("\u2060", "") for _, text in seen] == ["Thinking…", "@coder is working"]
     drafts = fake.requests("POST */sendMessageDraft")
     assert [each.form()["draft_id"] for each in drafts] == ["555", "555"]
-    assert not fake.posts(CHAT), "progress is never a message"
+    assert not fake.parts(CHAT), "progress is never a message"
 
 
 def test_progress_is_typing_in_groups_and_in_the_general_topic(fake: FakeTelegram) -> None:

@@ -122,7 +122,7 @@ def test_nothing_connects_after_the_end(fake: FakeTelegram) -> None:
             await platform.send(part(), note)
 
     asyncio.run(work())
-    assert not fake.posts(CHAT)
+    assert not fake.parts(CHAT)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from bullpen.channels.inbound import Written
 from bullpen.channels.platform import Recovered, Sending, Verdict
 from bullpen.core.clock import HOUR, MINUTE, SECOND, SystemClock
 from tests.channels.fakes.faults import Fault
-from tests.channels.fakes.twilio import FakeTwilio
+from tests.channels.fakes.twilio import FakeSms, FakeTwilio, FakeWhatsApp
 from tests.channels.twilio.accounts import (
     ANN,
     ShiftedClock,
@@ -30,7 +30,7 @@ CREATE = "POST */Messages.json"
 
 @pytest.fixture
 def sms() -> Iterator[FakeTwilio]:
-    with FakeTwilio() as fake:
+    with FakeSms() as fake:
         yield fake
 
 
@@ -146,7 +146,7 @@ def test_an_earlier_attempt_of_the_part_is_not_taken_for_the_present_one(
 
 
 def test_a_template_is_found_by_its_variable(tmp_path: Path) -> None:
-    with FakeTwilio(channel="whatsapp") as fake:
+    with FakeWhatsApp() as fake:
         part = a_part("One\n\ntwo", window_until=1)
         found = recover_lost(fake, tmp_path, part)
         assert found == Recovered(Verdict.FOUND, fake.sent(ANN)[0].sid)

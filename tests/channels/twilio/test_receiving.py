@@ -15,20 +15,27 @@ from bullpen.channels.inbound import ChatChange, Inbound, Proof, Written
 from bullpen.core.errors import Overloaded
 from bullpen.core.settings import Settings
 from tests.channels.fakes.faults import Fault
-from tests.channels.fakes.twilio import ACCOUNT_SID, NUMBER, FakeTwilio, sign_form
+from tests.channels.fakes.twilio import (
+    ACCOUNT_SID,
+    NUMBER,
+    FakeSms,
+    FakeTwilio,
+    FakeWhatsApp,
+    sign_form,
+)
 from tests.channels.twilio.accounts import ANN, a_part, make_platform, no_note, receiving
 from tests.ports import free_port
 
 
 @pytest.fixture
 def sms() -> Iterator[FakeTwilio]:
-    with FakeTwilio() as fake:
+    with FakeSms() as fake:
         yield fake
 
 
 @pytest.fixture
 def whatsapp() -> Iterator[FakeTwilio]:
-    with FakeTwilio(channel="whatsapp") as fake:
+    with FakeWhatsApp() as fake:
         yield fake
 
 

@@ -36,7 +36,9 @@ from tests.channels.fakes.twilio import (
     NUMBER,
     SERVICE_SID,
     TEMPLATE,
+    FakeSms,
     FakeTwilio,
+    FakeWhatsApp,
 )
 from tests.channels.twilio.accounts import ANN, NOTHING, a_part, no_note, receiving, started
 
@@ -45,13 +47,13 @@ CREATE = "POST */Messages.json"
 
 @pytest.fixture
 def sms() -> Iterator[FakeTwilio]:
-    with FakeTwilio() as fake:
+    with FakeSms() as fake:
         yield fake
 
 
 @pytest.fixture
 def whatsapp() -> Iterator[FakeTwilio]:
-    with FakeTwilio(channel="whatsapp") as fake:
+    with FakeWhatsApp() as fake:
         yield fake
 
 

@@ -21,7 +21,7 @@ from bullpen.core.settings import Settings
 from bullpen.core.settings.accounts import AccountValues
 from bullpen.core.store.base import Store
 from bullpen.core.store.statement import Statement
-from tests.channels.fakes.twilio import FakeTwilio, TwilioHarness
+from tests.channels.fakes.twilio import FakeSms, FakeTwilio, FakeWhatsApp, TwilioHarness
 from tests.channels.twilio.accounts import ANN
 from tests.conformance.verbs import Row, hire, rows
 from tests.processor.working import eventually
@@ -74,7 +74,7 @@ class Served:
 @contextmanager
 def serving(stores: Stores, settings: Settings, channel: str) -> Iterator[Served]:
     """The client of an account, running."""
-    with FakeTwilio(channel=channel) as fake:
+    with FakeSms() if channel == "sms" else FakeWhatsApp() as fake:
         given = TwilioHarness(fake).settings()
         named = {f"{channel}.{name}": value for name, value in given.items()}
         settings = replace(settings, accounts=AccountValues(named), default_agent="coder")

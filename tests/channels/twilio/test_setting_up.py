@@ -15,7 +15,7 @@ from bullpen.cli import channel_setup
 from bullpen.cli.setup_prompts import DefaultPrompter
 from bullpen.core.registry import CHANNELS, ChannelInfo
 from bullpen.core.settings import Settings
-from tests.channels.fakes.process import FakeProcess
+from tests.channels.fakes.driven import RemoteFake
 from tests.channels.fakes.twilio import (
     ACCOUNT_SID,
     API_KEY,
@@ -23,20 +23,22 @@ from tests.channels.fakes.twilio import (
     AUTH_TOKEN,
     NUMBER,
     SERVICE_SID,
+    FakeSms,
     FakeTwilio,
+    FakeWhatsApp,
 )
 from tests.channels.twilio.accounts import ANN, NOTHING, make_platform, started
 
 
 @pytest.fixture
 def sms() -> Iterator[FakeTwilio]:
-    with FakeTwilio() as fake:
+    with FakeSms() as fake:
         yield fake
 
 
 @pytest.fixture
 def whatsapp() -> Iterator[FakeTwilio]:
-    with FakeTwilio(channel="whatsapp") as fake:
+    with FakeWhatsApp() as fake:
         yield fake
 
 
@@ -187,7 +189,8 @@ def test_a_probe_finds_out_what_the_documentation_leaves_open(
 
 
 def test_the_fake_keeps_its_messages_over_a_restart(tmp_path: Path) -> None:
-    with FakeProcess("tests.channels.fakes.twilio", tmp_path / "state") as fake:
+    with RemoteFake("sms", tmp_path) as remote:
+        fake = remote.process
         sid = fake.call("say", person=ANN, text="Hello", push=False)
         fake.kill()
         fake.start()
