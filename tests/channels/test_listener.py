@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gc
 import hashlib
 import hmac
 import inspect
 import logging
+import socket
+import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -35,6 +39,8 @@ from tests.ports import free_port
 from tests.stores import FakeClock
 
 SECRET = "shared-secret"
+TRIALS = 20
+CONNECTIONS = 50
 PUBLIC = "https://bots.example.test/sms"
 Parameters = ParamSpec("Parameters")
 log = logging.getLogger("bullpen.test")
@@ -460,6 +466,36 @@ async def test_a_port_in_use_is_an_error_with_its_setting(site: Site) -> None:
             async with site.running():
                 pass
     assert "bullpen config set sms.port" in raised.value.hint
+
+
+def test_a_connection_that_is_being_accepted_is_closed_with_the_listener(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """CPython gh-109564: what is left open is a warning at a later collection."""
+    left: list[str] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda found: left.append(str(found.exc_value)))
+    clients: list[socket.socket] = []
+
+    def connect(port: int) -> None:
+        with contextlib.suppress(OSError):
+            for _ in range(CONNECTIONS):
+                clients.append(socket.create_connection(("127.0.0.1", port)))
+
+    async def serve() -> None:
+        site = Site()
+        async with site.running():
+            connecting = asyncio.create_task(asyncio.to_thread(connect, site.port))
+            # The worst time: timers run after the accepting in a round of the loop.
+            await asyncio.sleep(0.002)
+        await connecting
+
+    for _ in range(TRIALS):
+        asyncio.run(serve())
+        for each in clients:
+            each.close()
+        clients.clear()
+    gc.collect()
+    assert not left
 
 
 async def get(site: Site, url: str, method: str = "GET") -> tuple[bytes, bytes]:

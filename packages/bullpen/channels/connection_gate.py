@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 MAX_CONNECTIONS = 400
 """Twice a burst of 200 requests, each of which has a connection of its own."""
 RECEIVE_SECONDS = 5.0
 """The time in which a request must arrive completely, from the connection on."""
+ROUNDS_TO_ACCEPT = 5
+"""Rounds of the event loop in which an accepted connection reaches its protocol."""
 
 
 class Gate:
@@ -57,6 +59,17 @@ class Gate:
     def _leave(self, connection: _Connection, transport: asyncio.BaseTransport) -> None:
         self._open.discard(connection)
         self._receiving.pop(transport, None)
+
+
+async def stop_accepting(descriptors: Iterable[int]) -> None:
+    """Accept no more connections at these listening sockets, before their server is closed.
+
+    A server that is closed while it accepts a connection leaves it open (CPython gh-109564).
+    """
+    for each in descriptors:
+        asyncio.get_running_loop().remove_reader(each)
+    for _ in range(ROUNDS_TO_ACCEPT):
+        await asyncio.sleep(0)
 
 
 class _Connection(asyncio.Protocol):

@@ -18,7 +18,12 @@ from typing import Self
 from aiohttp import web
 from yarl import URL
 
-from bullpen.channels.connection_gate import MAX_CONNECTIONS, RECEIVE_SECONDS, Gate
+from bullpen.channels.connection_gate import (
+    MAX_CONNECTIONS,
+    RECEIVE_SECONDS,
+    Gate,
+    stop_accepting,
+)
 from bullpen.channels.files.capabilities import FILES_PATH, Capabilities
 from bullpen.channels.files.reachable import is_loopback_url
 from bullpen.core.clock import MINUTE, Clock
@@ -151,6 +156,7 @@ class Listener:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        await stop_accepting(each.fileno() for each in self._server.sockets)
         self._server.close()
         self._http.pre_shutdown()
         await self._http.shutdown(LINGER_SECONDS)

@@ -24,6 +24,7 @@ from urllib.parse import parse_qsl
 
 from aiohttp import web
 
+from bullpen.channels.connection_gate import stop_accepting
 from tests.channels.fakes.faults import EVENT_FAULTS, REQUEST_FAULTS, Fault, Faults, Ordered, cut
 from tests.ports import free_port
 
@@ -257,11 +258,9 @@ class FakePlatform:
         self._cut()
 
     async def _close_listener(self) -> None:
-        """A server that closes while it accepts leaves that connection open (gh-109564)."""
         if self._site is None:
             return
-        self._loop.remove_reader(self._listener)
-        await _settled()
+        await stop_accepting([self._listener.fileno()])
         site, self._site = self._site, None
         await site.stop()
 
