@@ -18,6 +18,7 @@ MESSAGE_TABLES = ("messages", "messages_archive")
 RESPONSE_COLUMNS = {
     "sending_since": sa.BigInteger,
     "sending_part": sa.Text,
+    "lapses": sa.Integer,
     "recover_at": sa.BigInteger,
     "recoveries": sa.Integer,
     "tell_at": sa.BigInteger,

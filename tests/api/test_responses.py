@@ -12,7 +12,8 @@ import pytest
 
 from bullpen.core.access.keys import Scope
 from bullpen.core.message import Answer, Outcome
-from bullpen.core.outbox.delivery import begin_part, lease_responses, mark_unknown
+from bullpen.core.outbox.delivery import begin_part, mark_unknown
+from bullpen.core.outbox.leases import lease_responses
 from bullpen.core.queue.claim import claim
 from bullpen.core.queue.finish import finish
 from bullpen.core.settings import Settings

@@ -28,7 +28,8 @@ from bullpen.core.channels.chats import (
 from bullpen.core.errors import BadText
 from bullpen.core.message import Answer, ReplyTo
 from bullpen.core.models import RESPONSES
-from bullpen.core.outbox.delivery import begin_part, lease_responses, mark_unknown
+from bullpen.core.outbox.delivery import begin_part, mark_unknown
+from bullpen.core.outbox.leases import lease_responses
 from bullpen.core.outbox.write import send_to_person
 from bullpen.core.store.base import Store
 from tests.conformance.verbs import rows

@@ -14,7 +14,8 @@ import pytest
 
 from bullpen.core.answers.attachments import OpenFile, RefusedFile, open_response_files
 from bullpen.core.message import Answer
-from bullpen.core.outbox.delivery import Response, lease_responses
+from bullpen.core.outbox.delivery import Response
+from bullpen.core.outbox.leases import lease_responses
 from bullpen.core.outbox.write import send_to_person
 from bullpen.core.store.base import Store
 from tests.conformance.verbs import hire

@@ -22,7 +22,8 @@ from bullpen.core.intake import post_in_room, submit
 from bullpen.core.maintenance.dead_letters import watch_dead_letters
 from bullpen.core.message import Answer, ErrorKind, Failure, NewMessage, Outcome, ReplyTo, Usage
 from bullpen.core.outbox.addresses import NOWHERE
-from bullpen.core.outbox.delivery import lease_responses, mark_undeliverable
+from bullpen.core.outbox.delivery import mark_undeliverable
+from bullpen.core.outbox.leases import lease_responses
 from bullpen.core.outbox.write import send_to_owner
 from bullpen.core.queue.claim import claim
 from bullpen.core.queue.finish import finish

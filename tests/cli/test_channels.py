@@ -11,7 +11,8 @@ from bullpen.core.channels.health import Activity, ChannelState, report_activity
 from bullpen.core.channels.pairing import request_pairing
 from bullpen.core.channels.senders import Tier, set_tier
 from bullpen.core.inspect.responses import list_deliverable
-from bullpen.core.outbox.delivery import ack, lease_responses, mark_undeliverable
+from bullpen.core.outbox.delivery import ack, mark_undeliverable
+from bullpen.core.outbox.leases import lease_responses
 from tests.cli.command import Bullpen
 from tests.cli.open_store import direct
 from tests.cli.schemas import channels

@@ -12,7 +12,8 @@ import pytest
 
 from bullpen.core.clock import DAY, HOUR, MINUTE, SECOND
 from bullpen.core.message import Answer, Outcome, Usage
-from bullpen.core.outbox.delivery import ack, begin_part, end_part, lease_responses
+from bullpen.core.outbox.delivery import ack, begin_part, end_part
+from bullpen.core.outbox.leases import lease_responses
 from bullpen.core.outbox.parts import PartReceipt
 from bullpen.core.queue.claim import claim
 from bullpen.core.queue.finish import finish

@@ -7,7 +7,8 @@ import pytest
 from bullpen.core.intake import submit
 from bullpen.core.message import NewMessage
 from bullpen.core.models import AGENT_MESSAGES, ATTEMPTS, MESSAGES
-from bullpen.core.outbox.delivery import begin_part, lease_responses
+from bullpen.core.outbox.delivery import begin_part
+from bullpen.core.outbox.leases import lease_responses
 from bullpen.core.queue.enqueue import enqueue_many
 from bullpen.core.queue.manage import cancel
 from bullpen.core.roster.teams import Team, add_team

@@ -18,7 +18,7 @@ from bullpen.core.clock import SECOND
 from bullpen.core.errors import DuplicateMessage, StaleToken, StoreError
 from bullpen.core.maintenance.recovery import end_stale_deliveries
 from bullpen.core.message import Claim
-from bullpen.core.outbox.delivery import lease_responses
+from bullpen.core.outbox.leases import lease_responses
 from bullpen.core.queue.claim import claim, extend
 from bullpen.core.queue.enqueue import enqueue
 from bullpen.core.queue.fail import release

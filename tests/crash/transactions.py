@@ -8,13 +8,8 @@ from dataclasses import dataclass
 from bullpen.core.answers.complete import fail
 from bullpen.core.answers.leases import expire_leases
 from bullpen.core.message import Answer, ErrorKind, Failure, Outcome, RoomPost
-from bullpen.core.outbox.delivery import (
-    ack,
-    begin_part,
-    end_part,
-    lease_responses,
-    mark_unknown,
-)
+from bullpen.core.outbox.delivery import ack, begin_part, end_part, mark_unknown
+from bullpen.core.outbox.leases import lease_responses
 from bullpen.core.outbox.parts import PartReceipt
 from bullpen.core.outbox.recovery import (
     cannot_tell,

@@ -26,7 +26,8 @@ from bullpen.core.message import (
     RoomPost,
     Usage,
 )
-from bullpen.core.outbox.delivery import Delivery, ack, begin_part, end_part, lease_responses
+from bullpen.core.outbox.delivery import Delivery, ack, begin_part, end_part
+from bullpen.core.outbox.leases import lease_responses
 from bullpen.core.outbox.parts import SendingPart
 from bullpen.core.outbox.recovery import found, lease_unknown, not_sent
 from bullpen.core.queue.claim import claim

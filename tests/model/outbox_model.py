@@ -12,6 +12,7 @@ from bullpen.core.states import ResponseState
 S = ResponseState
 
 ATTEMPTS = 3
+LAPSES = 4
 LEASE = 60 * SECOND
 TELL_AFTER = 10 * MINUTE
 LIFE = 24 * HOUR
@@ -35,6 +36,8 @@ class Letter:
     arrived: bool = False
     labelled: bool = False
     token: str | None = None
+    lapses: int = 0
+    """The leases in a row that ended before a part was begun."""
     recover_at: int | None = None
     recoveries: int | None = None
     tell_at: int | None = None
@@ -85,7 +88,7 @@ class OutboxModel:
                 self.lose(each)
             elif each.complete:
                 self.end(each, S.ACKED)
-            elif each.expires_at <= self.now() or each.attempts >= ATTEMPTS:
+            elif each.expires_at <= self.now() or (each.lapses + 1 >= LAPSES and each.token):
                 self.end(each, S.DEAD)
             else:
                 leased.append(each.id)
@@ -93,10 +96,14 @@ class OutboxModel:
 
     def leased(self, id_: int, token: str) -> None:
         each = self.letters[id_]
-        each.token, each.attempts = token, each.attempts + 1
-        self.renew(each)
+        # A lease that lapsed leaves its attempt to the next one.
+        lapsed = each.token is not None
+        each.lapses = each.lapses + 1 if lapsed else 0
+        each.token, each.attempts = token, each.attempts + (not lapsed)
+        each.available_at = self.now() + LEASE
 
     def renew(self, each: Letter) -> None:
+        each.lapses = 0
         each.available_at = self.now() + LEASE
 
     def due_look_ups(self, limit: int) -> list[int]:

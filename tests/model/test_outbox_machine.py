@@ -31,11 +31,11 @@ from bullpen.core.outbox.delivery import (
     ack,
     begin_part,
     end_part,
-    lease_responses,
     mark_undeliverable,
     mark_unknown,
     reschedule,
 )
+from bullpen.core.outbox.leases import lease_responses
 from bullpen.core.outbox.manage import ack_response, drop_response, retry_response
 from bullpen.core.outbox.parts import PartReceipt, SendingPart, decode_receipts
 from bullpen.core.outbox.recovery import (
@@ -53,7 +53,7 @@ from bullpen.core.states import ResponseState
 from bullpen.core.store.base import Store
 from bullpen.core.store.transaction import Transaction
 from tests.model.audit import Reader
-from tests.model.outbox_model import ATTEMPTS, Letter, OutboxModel
+from tests.model.outbox_model import ATTEMPTS, LAPSES, Letter, OutboxModel
 from tests.model.test_queue_machine import TIMES
 from tests.outbox.outgoing import asked
 from tests.stores import FakeClock, Stores
@@ -63,7 +63,7 @@ EXAMPLES = {"sqlite": 150, "postgresql": 30}
 STEPS = 40
 ROWS = (
     "SELECT id, status, delivery_attempts, parts_sent, part_receipts, sending, possible_duplicate,"
-    " claim_token, expires_at, recover_at, recoveries, tell_at,"
+    " claim_token, coalesce(lapses, 0), expires_at, recover_at, recoveries, tell_at,"
     " CASE WHEN status = 'pending' THEN available_at END FROM responses ORDER BY id"
 )
 EVENTS = "SELECT type, count(*) FROM events GROUP BY type"
@@ -96,7 +96,7 @@ class OutboxMachine(RuleBasedStateMachine):
             available = each.available_at if each.status is S.PENDING else None
             model = (
                 *(each.id, each.status.value, each.attempts, each.parts, each.receipts),
-                *(each.sending, each.labelled, each.token, each.expires_at),
+                *(each.sending, each.labelled, each.token, each.lapses, each.expires_at),
                 *(each.recover_at, each.recoveries, each.tell_at, available),
             )
             assert store == model
@@ -165,6 +165,13 @@ class OutboxMachine(RuleBasedStateMachine):
             self.lease_look_ups(3)
             for pick in range(1, 4):
                 self.ask_the_platform(pick)
+
+    @rule(times=st.integers(1, LAPSES))
+    def lapse(self, times: int) -> None:
+        """Each time a client leases responses, and stops before it begins one."""
+        for _ in range(times):
+            self.lease(3)
+            self.clock.advance(MINUTE)
 
     def _pending(self) -> list[Letter]:
         return [each for each in self.model.letters.values() if each.status is S.PENDING]
@@ -334,7 +341,10 @@ class OutboxMachine(RuleBasedStateMachine):
 
 
 @pytest.mark.timeout(600 + 300 * TIMES)
-def test_every_history_of_the_outbox_is_as_the_model_says(stores: Stores, kind: str) -> None:
+def test_every_history_of_the_outbox_is_as_the_model_says(
+    stores: Stores, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bullpen.core.outbox.leases.MAX_LAPSES", LAPSES)
     made = stores.settings(kind, delivery_attempts=ATTEMPTS, durability=Durability.FAST)
     with stores.opened(made) as store, closing(Reader(store)) as reader:
 

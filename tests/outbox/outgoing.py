@@ -12,7 +12,8 @@ from sqlalchemy import Table, select
 from bullpen.core.errors import BullpenError
 from bullpen.core.message import Answer, Message
 from bullpen.core.models import EVENTS, RESPONSES, whole_schema
-from bullpen.core.outbox.delivery import Delivery, begin_part, lease_responses, mark_unknown
+from bullpen.core.outbox.delivery import Delivery, begin_part, mark_unknown
+from bullpen.core.outbox.leases import lease_responses
 from bullpen.core.outbox.manage import ack_response, drop_response
 from bullpen.core.outbox.write import add_response
 from bullpen.core.states import ResponseState

@@ -10,7 +10,7 @@ from bullpen.core.heartbeats.run import send_due_heartbeats as hearts_tick
 from bullpen.core.inspect.responses import list_deliverable
 from bullpen.core.maintenance.recovery import end_stale_deliveries
 from bullpen.core.models import RESPONSES
-from bullpen.core.outbox import delivery as leasing
+from bullpen.core.outbox import leases
 from bullpen.core.outbox.hold import begin_hold, find_hold
 from bullpen.core.schedules.fire import fire_due_schedules
 from bullpen.core.schedules.timing import MissedPolicy
@@ -153,7 +153,7 @@ def test_a_second_hold_has_the_newer_reason(held: Store) -> None:
 def test_a_lease_asks_once_for_the_hold_and_finds_its_responses_by_their_index(
     store: Store,
 ) -> None:
-    sql = leasing.SELECT_DUE.text[store.dialect]
+    sql = leases.SELECT_DUE.text[store.dialect]
     values = {"channel": "slack", "now": 1, "limit": 10}
     if isinstance(store, SqliteStore):
         connection = store.connect()

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 import pytest
 
 from bullpen.core.clock import MINUTE, SECOND
 from bullpen.core.message import Answer
 from bullpen.core.models import RESPONSES
-from bullpen.core.outbox.delivery import ack, begin_part, end_part, lease_responses
+from bullpen.core.outbox.delivery import ack, begin_part, end_part, reschedule
+from bullpen.core.outbox.leases import MAX_LAPSES, expire_leases, lease_responses
 from bullpen.core.outbox.parts import PartReceipt
 from bullpen.core.outbox.write import add_response
 from bullpen.core.states import ResponseState
@@ -103,23 +105,80 @@ def test_an_abandoned_lease_is_taken_over_under_a_new_token(store: Store, clock:
     clock.advance(MINUTE)
     again, second = lease_one(store, "client-2")
     assert second != first
-    assert again.delivery_attempts == 2
     assert row_of(store, again.id)["claimed_by"] == "client-2"
 
 
-def test_a_response_that_every_attempt_abandoned_is_dead(store: Store, clock: FakeClock) -> None:
+def test_a_lease_that_lapsed_before_a_part_was_begun_costs_no_attempt(
+    store: Store, clock: FakeClock
+) -> None:
     response = answer(store)
-    for attempt in range(1, store.settings.delivery_attempts + 1):
+    for _ in range(2 * store.settings.delivery_attempts):
         taken, _ = lease_one(store)
-        assert taken.delivery_attempts == attempt
+        assert taken.delivery_attempts == 1
+        clock.advance(MINUTE)
+    _, token = lease_one(store)
+    do(store, begin_part, token)
+    do(store, reschedule, token, "503", retry_after=0)
+    assert lease_one(store)[0].delivery_attempts == 2
+    assert row_of(store, response)["lapses"] == 0
+
+
+def test_a_client_that_stops_costs_no_attempt_of_what_it_had_not_begun(store: Store) -> None:
+    answer_many(store, [f"slack_{number}" for number in range(3)])
+    for _ in range(2 * store.settings.delivery_attempts):
+        assert [each.delivery_attempts for each in lease(store)] == [1, 1, 1]
+        do(store, expire_leases, "slack", ["client-1"])
+
+
+def test_a_response_that_no_client_ever_begins_is_dead_in_the_end(
+    store: Store, clock: FakeClock
+) -> None:
+    response = answer(store)
+    for lapses in range(MAX_LAPSES):
+        assert row_of(store, response)["lapses"] in (None, max(0, lapses - 1))
+        lease_one(store)
         clock.advance(MINUTE)
     assert lease(store) == []
     row = row_of(store, response)
     assert (row["status"], row["last_error"]) == (
         "dead",
-        "the channel client stopped at every attempt",
+        "no channel client began to send it in 50 leases",
     )
     assert ends(store) == ["response_dead"]
+
+
+def test_the_leases_in_a_row_are_counted_anew_after_a_part_and_after_a_client_put_it_back(
+    store: Store, clock: FakeClock
+) -> None:
+    response = answer(store)
+
+    def lapse() -> str:
+        for _ in range(3):
+            _, token = lease_one(store)
+            clock.advance(MINUTE)
+        _, token = lease_one(store)
+        assert row_of(store, response)["lapses"] == 3
+        return token
+
+    token = lapse()
+    do(store, begin_part, token)
+    do(store, end_part, token, PartReceipt("ts-1"))
+    clock.advance(MINUTE)
+    token = lease_one(store)[1]
+    assert row_of(store, response)["lapses"] == 1
+    do(store, reschedule, token, "waits for its chat", retry_after=0, counted=False)
+    do(store, reschedule, lapse(), "waits for its chat", retry_after=0, counted=False)
+    lease_one(store)
+    assert row_of(store, response)["lapses"] == 0
+
+
+def test_a_response_past_a_lower_limit_of_attempts_is_dead(store: Store, clock: FakeClock) -> None:
+    response = answer(store)
+    for _ in range(2):
+        do(store, reschedule, lease_one(store)[1], "503", retry_after=0)
+    store.settings = replace(store.settings, delivery_attempts=2)
+    assert lease(store) == []
+    assert row_of(store, response)["last_error"] == "no attempt is left"
 
 
 def test_a_response_abandoned_between_parts_is_leased_again_and_only_the_rest_is_sent(

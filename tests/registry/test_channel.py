@@ -31,7 +31,7 @@ from bullpen.core.answers.attachments import OpenFile, RefusedFile, open_respons
 from bullpen.core.errors import BadSetting, ServiceFailed, UnknownService
 from bullpen.core.message import Answer
 from bullpen.core.models import CHANNEL_HEALTH, WORKERS
-from bullpen.core.outbox.delivery import lease_responses
+from bullpen.core.outbox.leases import lease_responses
 from bullpen.core.outbox.write import send_to_person
 from bullpen.core.registry import CHANNELS, ChannelInfo
 from bullpen.core.settings import Settings

@@ -12,7 +12,8 @@ from bullpen.core.inspect.history import list_people
 from bullpen.core.message import Answer, Outcome, ReplyTo, Usage
 from bullpen.core.models import MESSAGES, SCHEDULES
 from bullpen.core.outbox.addresses import parse_address
-from bullpen.core.outbox.delivery import ack, begin_part, end_part, lease_responses
+from bullpen.core.outbox.delivery import ack, begin_part, end_part
+from bullpen.core.outbox.leases import lease_responses
 from bullpen.core.outbox.parts import PartReceipt
 from bullpen.core.queue.lanes import LanePolicy, Overflow, archive_lane
 from bullpen.core.roster.teams import change_team

@@ -37,7 +37,8 @@ from bullpen.channels.watchdog import Silent, Watchdog
 from bullpen.core.background import ended_workers
 from bullpen.core.channels.health import ChannelState
 from bullpen.core.clock import MINUTE, SECOND
-from bullpen.core.outbox.delivery import Delivery, expire_leases, reschedule_chat
+from bullpen.core.outbox.delivery import Delivery, reschedule_chat
+from bullpen.core.outbox.leases import expire_leases
 from bullpen.core.store.base import Store
 from bullpen.core.store.transaction import Transaction
 

@@ -15,7 +15,8 @@ from bullpen.core.clock import SECOND
 from bullpen.core.errors import StaleToken
 from bullpen.core.message import ReplyTo
 from bullpen.core.outbox import delivery
-from bullpen.core.outbox.delivery import Delivery, lease_responses
+from bullpen.core.outbox.delivery import Delivery
+from bullpen.core.outbox.leases import lease_responses
 from bullpen.core.outbox.parts import PartReceipt
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import sanitise_text

@@ -98,8 +98,14 @@ class Deliverer:
         """Send what is left of a response; returns until when its chat waits, or None."""
         token = delivery.claim_token
         assert token is not None
-        parts = Parts.of(delivery, self._platform.fits, self._store_id)
-        part = parts.next(delivery)
+        try:
+            parts = Parts.of(delivery, self._platform.fits, self._store_id)
+            part = parts.next(delivery)
+        except Exception as error:
+            # Counted, so that a text without parts is not tried endlessly.
+            self._log.exception("response %d cannot be split", delivery.id)
+            text = f"{type(error).__name__} in the client"
+            return await self._store.write(lambda tx: reschedule(tx, token, text))
         if part is None:
             await self._store.write(lambda tx: _finish(tx, token, delivery))
             return None

@@ -21,7 +21,8 @@ from bullpen.core.errors import BullpenError, StaleToken
 from bullpen.core.message import ReplyTo
 from bullpen.core.models import RESPONSES
 from bullpen.core.models.base import const
-from bullpen.core.outbox.delivery import Delivery, lease_responses
+from bullpen.core.outbox.delivery import Delivery
+from bullpen.core.outbox.leases import lease_responses
 from bullpen.core.states import ResponseState
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
@@ -254,10 +255,7 @@ class Outgoing:
         return bool(waiting) and chat not in self._stale and not self._is_late(waiting[0])
 
     def _is_late(self, delivery: Delivery) -> bool:
-        """Whether a response waited so long that its lease may end before it is sent.
-
-        It is put back then, because a lease that ends counts as an attempt.
-        """
+        """Whether a response waited so long that its lease may end before it is sent."""
         lease = self._store.store.settings.delivery_lease_seconds * SECOND
         return self._store.now - self._leased_at[delivery.id] > lease * MAX_WAIT_OF_LEASE
 

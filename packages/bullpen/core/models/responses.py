@@ -50,6 +50,8 @@ def _columns() -> list[Column[Any]]:
         nullable_column("claim_token", Text),
         nullable_column("claimed_by", Text),
         nullable_column("lease_expires_at", Millis),
+        # The leases in a row that ended before a part was begun.
+        nullable_column("lapses", Integer),
         column("available_at", Millis),
         column("expires_at", Millis),
         nullable_column("last_error", Text),

@@ -1,9 +1,9 @@
-"""The delivery of a response by a channel's client: lease, parts, receipts and outcome.
+"""The delivery of a response by a channel's client: parts, receipts and outcome.
 
-A client leases responses. For each part it calls `begin_part`, sends the part, and calls `end_part`
-with the platform's receipt. After the last part it calls `ack`. If the client stops between
-`begin_part` and `end_part`, the part may have arrived: the response becomes `unknown`, and
-`core.outbox.recovery` looks up on the platform whether it did.
+A client leases responses (`core.outbox.leases`). For each part it calls `begin_part`, sends the
+part, and calls `end_part` with the platform's receipt. After the last part it calls `ack`. If the
+client stops between `begin_part` and `end_part`, the part may have arrived: the response becomes
+`unknown`, and `core.outbox.recovery` looks up on the platform whether it did.
 
 These functions take the token of the client's lease; those of `core.outbox.transitions`, which
 operators and maintenance use too, take a row id.
@@ -15,13 +15,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from sqlalchemy import ColumnElement, bindparam, case, false, null, select, update
+from sqlalchemy import ColumnElement, bindparam, false, null, select, update
 
 from bullpen.core.clock import SECOND
 from bullpen.core.errors import BadNumber, StaleToken
 from bullpen.core.models import RESPONSES
 from bullpen.core.models.base import const
-from bullpen.core.outbox.hold import on_hold
 from bullpen.core.outbox.parts import (
     PartReceipt,
     SendingPart,
@@ -31,8 +30,6 @@ from bullpen.core.outbox.parts import (
     encode_receipts,
 )
 from bullpen.core.outbox.transitions import (
-    DueResponse,
-    end_due,
     fail_response,
     mark_response_unknown,
     move_response,
@@ -43,16 +40,13 @@ from bullpen.core.states import ResponseState
 from bullpen.core.store.paging import parse_row_id
 from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
-from bullpen.core.text import check_line, check_text
+from bullpen.core.text import check_text
 
 R = RESPONSES.c
 
 STALE_DELIVERY_HINT = "Stop sending this response; Bullpen handles it."
 
 _TOKEN = re.compile(r"[0-9]{1,18}\.[a-z0-9]{1,64}")
-
-MAX_ENDED = 500
-"""The most responses that one lease ends because they need no delivery any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,71 +115,6 @@ def _is_leased() -> tuple[ColumnElement[bool], ...]:
     return (R.id == bindparam("response"), R.claim_token == bindparam("token"), pending())
 
 
-# A lease moves `available_at` to its expiry, when an abandoned response becomes due again.
-SELECT_DUE: Statement[DueResponse] = Statement(
-    lambda: (
-        select(*columns(DueResponse, RESPONSES))
-        .where(
-            R.channel == bindparam("channel"),
-            pending(),
-            R.available_at <= bindparam("now"),
-            ~on_hold(),
-        )
-        .order_by(R.id)
-        .limit(bindparam("limit"))
-        .with_for_update(skip_locked=True)
-    ),
-    DueResponse,
-)
-
-EXPIRE_LEASES: Statement[None] = Statement(
-    lambda: (
-        update(RESPONSES)
-        .where(
-            R.channel == bindparam("channel"),
-            pending(),
-            R.claimed_by == bindparam("worker"),
-            R.claim_token.is_not(None),
-        )
-        .values(
-            available_at=bindparam("now"),
-            lease_expires_at=bindparam("now"),
-            # Nothing was tried if no part was begun.
-            delivery_attempts=R.delivery_attempts - case((R.sending, const(0)), else_=const(1)),
-        )
-    )
-)
-
-EXPIRE_LOOK_UPS: Statement[None] = Statement(
-    lambda: (
-        update(RESPONSES)
-        .where(
-            R.channel == bindparam("channel"),
-            R.status == const(ResponseState.UNKNOWN.value),
-            R.recover_at.is_not(None),
-            R.claimed_by == bindparam("worker"),
-        )
-        .values(recover_at=bindparam("now"))
-    )
-)
-
-LEASE_RESPONSE: Statement[Delivery] = Statement(
-    lambda: (
-        update(RESPONSES)
-        .where(R.id == bindparam("response"), pending())
-        .values(
-            claim_token=bindparam("token"),
-            claimed_by=bindparam("worker"),
-            sending=false(),
-            lease_expires_at=bindparam("until"),
-            available_at=bindparam("until"),
-            delivery_attempts=R.delivery_attempts + 1,
-        )
-        .returning(*columns(Delivery, RESPONSES))
-    ),
-    Delivery,
-)
-
 LOCK_DELIVERY: Statement[Delivery] = Statement(
     lambda: select(*columns(Delivery, RESPONSES)).where(*_is_leased()).with_for_update(), Delivery
 )
@@ -200,6 +129,7 @@ RENEW_LEASE: Statement[None] = Statement(
             sending_part=bindparam("part"),
             parts_sent=R.parts_sent + bindparam("parts"),
             part_receipts=bindparam("receipts"),
+            lapses=const(0),
             available_at=bindparam("until"),
             lease_expires_at=bindparam("until"),
         )
@@ -220,43 +150,6 @@ RESCHEDULE_RESPONSE: Statement[None] = Statement(
         )
     )
 )
-
-
-def expire_leases(tx: Transaction, channel: str, workers: Sequence[str]) -> None:
-    """End the leases of clients of this channel that have ended, and those of their look-ups."""
-    values = [{"channel": channel, "worker": each, "now": tx.now} for each in workers]
-    if values:
-        tx.write_each(EXPIRE_LEASES, values)
-        tx.write_each(EXPIRE_LOOK_UPS, values)
-
-
-def lease_responses(
-    tx: Transaction, channel: str, worker: str, limit: int = 10, lease: int | None = None
-) -> list[Delivery]:
-    """Lease the due responses of a channel, oldest first; none while there is a hold.
-
-    A response becomes `unknown` if its client stopped while sending a part, and dead if it has
-    expired or was abandoned too often.
-    """
-    for text in (channel, worker):
-        check_line(text, tx.settings.message_bytes, "the channel or the worker")
-    until = tx.now + (tx.settings.delivery_lease_seconds * SECOND if lease is None else lease)
-    leased: list[Delivery] = []
-    ended = 0
-    while len(leased) < limit and ended < MAX_ENDED:
-        wanted = limit - len(leased)
-        due = tx.all(SELECT_DUE, {"channel": channel, "now": tx.now, "limit": wanted})
-        before = ended
-        for each in due:
-            if end_due(tx, each):
-                ended += 1
-                continue
-            values = {"response": each.id, "token": tx.ids.token(str(each.id)), "until": until}
-            delivery = tx.one(LEASE_RESPONSE, {**values, "worker": worker})
-            leased += [] if delivery is None else [delivery]
-        if len(due) < wanted or ended == before:
-            break
-    return leased
 
 
 def begin_part(tx: Transaction, token: str, part: SendingPart | None = None) -> Delivery:
@@ -314,19 +207,19 @@ def reschedule(
     *,
     retry_after: int | None = None,
     counted: bool = True,
-) -> None:
-    """Retry later, because a part was not sent; after the last counted attempt it is dead.
+) -> int | None:
+    """Retry later, because a part was not sent; returns when, or None if it is dead.
 
-    An attempt that hit a rate limit is not counted.
+    It is dead after the last counted attempt. An attempt that hit a rate limit is not counted.
     """
     check_text(error, tx.settings.message_bytes, "the error")
     delivery = _lock_delivery(tx, token)
     if counted and delivery.delivery_attempts >= tx.settings.delivery_attempts:
         fail_response(tx, delivery.id, error)
-        return
+        return None
     policy = RetryPolicy.from_settings(tx.settings, tx.chance)
-    delay = policy.delay(delivery.delivery_attempts, retry_after)
-    _retry_at(tx, delivery, token, error, tx.now + delay, counted=counted)
+    at = tx.now + policy.delay(delivery.delivery_attempts, retry_after)
+    return at if _retry_at(tx, delivery, token, error, at, counted=counted) else None
 
 
 def reschedule_chat(
@@ -404,9 +297,11 @@ def _renew(tx: Transaction, delivery: Delivery, token: str, *, parts: int = 0) -
 
 def _retry_at(
     tx: Transaction, delivery: Delivery, token: str, error: str, at: int, *, counted: bool
-) -> None:
+) -> bool:
+    """Make it due at this time; False if it expires before, and is dead."""
     if at >= delivery.expires_at:
         fail_response(tx, delivery.id, f"expired before the next attempt; last error: {error}")
-        return
+        return False
     values = {"response": delivery.id, "token": token, "at": at, "error": error}
     tx.write(RESCHEDULE_RESPONSE, {**values, "uncounted": 0 if counted else 1})
+    return True

@@ -48,6 +48,8 @@ class DueResponse:
     sending: bool
     sending_part: str | None
     parts_sent: int
+    claim_token: str | None
+    lapses: int | None
 
     @property
     def complete(self) -> bool:
@@ -105,23 +107,6 @@ def expire_response(tx: Transaction, response: int) -> bool:
     if row is not None and row.complete:
         return move_response(tx, response, ResponseState.PENDING, ResponseState.ACKED)
     return fail_response(tx, response, "expired before it was delivered")
-
-
-def end_due(tx: Transaction, due: DueResponse) -> bool:
-    """End a due response that needs no delivery any more; False if it must be sent."""
-    if due.sending:
-        mark_response_unknown(tx, due.id, "the channel client stopped while it sent a part")
-    elif due.complete:
-        # Its client stopped after the last part, or a receipt came later.
-        move_response(tx, due.id, ResponseState.PENDING, ResponseState.ACKED)
-    elif due.expires_at <= tx.now:
-        expire_response(tx, due.id)
-    elif due.delivery_attempts >= tx.settings.delivery_attempts:
-        # Abandoned by its clients; `reschedule` would have reported an error of its own.
-        fail_response(tx, due.id, "the channel client stopped at every attempt")
-    else:
-        return False
-    return True
 
 
 def mark_response_unknown(
