@@ -70,9 +70,11 @@ def open_store(store: Store) -> Store:
     return store
 
 
-def take(store: Store, *payloads: Payload, reorders: bool = True) -> tuple[list[str], int]:
+def take(
+    store: Store, *payloads: Payload, reorders: bool = True, storing: Storing | None = None
+) -> tuple[list[str], int]:
     """The stored texts after these payloads arrived at once, and the transactions for them."""
-    storing = Storing()
+    storing = storing or Storing()
 
     async def work() -> None:
         shared = AsyncStore(store)

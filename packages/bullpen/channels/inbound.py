@@ -5,6 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from bullpen.core.text import visible_line
+
+MAX_NAME_CHARS = 200
+MAX_ID_CHARS = 600
+"""Longer ids do not fit into an index of the database."""
+MAX_TIME = 1 << 53
+
 Payload = Mapping[str, object]
 """What the platform pushed, or a look-up found, as JSON. `parse` reads both in the same way."""
 
@@ -18,6 +25,10 @@ class Chat:
     """Whether it is between one person and the bot."""
     name: str = ""
 
+    def __post_init__(self) -> None:
+        _check_ids(self.id)
+        object.__setattr__(self, "name", _shown(self.name))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Person:
@@ -26,6 +37,10 @@ class Person:
     id: str
     name: str = ""
     bot: bool = False
+
+    def __post_init__(self) -> None:
+        _check_ids(self.id)
+        object.__setattr__(self, "name", _shown(self.name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +67,10 @@ class Source:
     """When it was written, in milliseconds."""
     keys: tuple[str, ...]
     """Its identities on the platform. What has one of them in common was taken in before."""
+
+    def __post_init__(self) -> None:
+        _check_ids(self.thread, self.message, *self.keys)
+        object.__setattr__(self, "at", min(max(self.at, 0), MAX_TIME))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +102,9 @@ class Written:
     """Equal for the messages of one album, which are answered together."""
     from_bot: bool = False
     """Whether another bot wrote it: stored nowhere unless the owner has let bots in."""
+
+    def __post_init__(self) -> None:
+        _check_ids(self.cursor, self.cursor_chat, self.opens, self.follows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,3 +160,17 @@ class ChatChange:
 
 
 Inbound = Written | Edited | Deleted | Pressed | Proof | ChatChange
+
+
+def _check_ids(*ids: str) -> None:
+    """Raise ValueError for an id that no platform has: the database could not store it."""
+    for each in ids:
+        if len(each) > MAX_ID_CHARS or not each.isprintable():
+            raise ValueError("an id is too long, or has a control character")
+
+
+def _shown(name: str) -> str:
+    """A name as every database, log and terminal can have it: people choose their own."""
+    if name.isprintable() and len(name) <= MAX_NAME_CHARS:
+        return name
+    return visible_line(name)[:MAX_NAME_CHARS]

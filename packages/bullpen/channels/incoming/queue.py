@@ -145,18 +145,28 @@ class IntakeQueue:
     async def _take(self, batch: list[_Item]) -> None:
         if self._reorders:
             _sort(batch)
-        taken = None
-        while taken is None:
-            try:
-                taken = await self._store.write(lambda tx: self._take_all(tx, batch))
-            except StoreError as error:
-                self._log.warning("messages wait, because %s", error)
-                await asyncio.sleep(RETRY_SECONDS)
+        taken = await self._store_all(batch)
         for item, result in zip(batch, taken, strict=True):
             if not item.stored.done():
                 item.stored.set_result(None)
             if result is not NOTHING:
                 self._on_taken(result)
+
+    async def _store_all(self, batch: list[_Item]) -> list[Taken]:
+        """Store these in one transaction; if the database refuses one, each in its own."""
+        while True:
+            try:
+                return await self._store.write(lambda tx: self._take_all(tx, batch))
+            except StoreError as error:
+                self._log.warning("messages wait, because %s", error)
+                await asyncio.sleep(RETRY_SECONDS)
+            except Exception:
+                # On PostgreSQL a statement that fails ends the transaction, despite savepoints.
+                if len(batch) == 1:
+                    self._log.exception("a message was not stored")
+                    return [NOTHING]
+                break
+        return [taken for each in batch for taken in await self._store_all([each])]
 
     def _take_all(self, tx: Transaction, batch: list[_Item]) -> list[Taken]:
         """Take all in, within one savepoint; if one of them fails, each within its own."""

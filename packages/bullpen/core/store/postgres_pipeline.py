@@ -88,15 +88,15 @@ class PipelineConnection:
         The error of a `hint` is ignored.
         """
         name, sql, keys = statement.prepared
+        # First, since a value that cannot be encoded must not leave a request half sent.
+        dumped = [_DUMPERS[type(value := values[key])](value) for key in keys]
         if name not in self._prepared:
             self._prepared.add(name)
             self._expected.append(PendingResult(prepares=name))
             self._pg.send_prepare(name, sql)
         reply = PendingResult(hint=hint)
         self._expected.append(reply)
-        self._pg.send_query_prepared(
-            name, [_DUMPERS[type(value := values[key])](value) for key in keys]
-        )
+        self._pg.send_query_prepared(name, dumped)
         return reply
 
     def say(self, sql: str) -> PendingResult:
