@@ -178,7 +178,7 @@ def test_no_id_button_command_or_edit_stops_the_next_message(people: Store, name
         lambda: Edited(source=replace(made, keys=("e1",)), original=made.keys, text=bad),
         lambda: Edited(source=replace(made, keys=("e2",)), original=(bad,), text="new"),
         *(
-            lambda each=each: written(f"/{each} {bad}", now, keys=(each,))  # type: ignore[misc]
+            lambda each=each: written(f"/{each} {bad}", now, keys=(each,))
             for each in ("default", "new", "stop", "progress", "approve")
         ),
         lambda: written("a", now, keys=(bad,)),
