@@ -11,6 +11,14 @@ from dataclasses import replace
 import pytest
 
 from bullpen.channels.async_store import AsyncStore
+from bullpen.channels.failures import (
+    MAX_REASON_CHARS,
+    ChannelDown,
+    NotSent,
+    OutcomeUnknown,
+    Refused,
+    SendFailed,
+)
 from bullpen.channels.files.attachments import Prepared, Sender
 from bullpen.channels.inbound import (
     MAX_NAME_CHARS,
@@ -229,3 +237,13 @@ def test_a_long_run_of_blanks_takes_linear_time_on_slack() -> None:
     assert isinstance(found, Written)
     assert found.addressed
     assert time.process_time() - began < 1
+
+
+@pytest.mark.parametrize("kind", [NotSent, Refused, OutcomeUnknown, ChannelDown])
+def test_the_text_of_an_error_is_one_line_whatever_the_platform_answers(
+    kind: type[SendFailed | ChannelDown],
+) -> None:
+    for bad in HOSTILE.values():
+        text = str(kind("odd", bad) if issubclass(kind, ChannelDown) else kind(bad))
+        assert text.isprintable()
+        assert len(text) <= MAX_REASON_CHARS

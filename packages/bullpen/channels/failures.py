@@ -16,13 +16,17 @@ Any other exception of `send` counts as `OutcomeUnknown`, because the part may h
 
 from __future__ import annotations
 
+from bullpen.core.text import visible_line
+
+MAX_REASON_CHARS = 500
+
 
 class SendFailed(Exception):
     """A part was not sent, or may not have arrived."""
 
     def __init__(self, reason: str, code: str = "") -> None:
         """`code` is the platform's own code of the error, such as `channel_not_found`."""
-        super().__init__(f"{reason} ({code})" if code else reason)
+        super().__init__(_shown(f"{reason} ({code})" if code else reason))
         self.code = code
 
 
@@ -77,8 +81,13 @@ class ChannelDown(Exception):
 
     def __init__(self, code: str, reason: str, hint: str = "", *, retry_seconds: float = 0) -> None:
         """`code` is a stable word such as `token_revoked`; `retry_seconds` overrides the pause."""
-        super().__init__(reason)
+        self.reason = _shown(reason)
+        super().__init__(self.reason)
         self.code = code
-        self.reason = reason
         self.hint = hint
         self.retry_seconds = retry_seconds
+
+
+def _shown(reason: str) -> str:
+    """A reason in one line: a platform's own text can have anything in it."""
+    return visible_line(reason)[:MAX_REASON_CHARS]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from bullpen.channels.async_store import AsyncStore
-from bullpen.channels.failures import ChannelDown
+from bullpen.channels.failures import MAX_REASON_CHARS, ChannelDown
 from bullpen.channels.waiting import wait_at_most
 from bullpen.core.channels.health import (
     Activity,
@@ -22,6 +22,7 @@ from bullpen.core.message import Answer
 from bullpen.core.outbox.hold import find_hold
 from bullpen.core.outbox.write import OWNER_SENDER, send_to_owner, send_to_person
 from bullpen.core.store.transaction import Transaction
+from bullpen.core.text import visible_line
 
 REPORT_SECONDS = 15.0
 """How often activity is written. Changes of the state are written at once."""
@@ -108,6 +109,7 @@ class HealthReporter:
 
     def set(self, state: ChannelState, code: str = "", reason: str = "", hint: str = "") -> None:
         """Report this state as soon as possible."""
+        reason = visible_line(reason)[:MAX_REASON_CHARS]
         if (state, code, reason, hint) != self._state:
             self._state = (state, code, reason, hint)
             self._log.info("%s is %s%s", self._channel, state, f": {reason}" if reason else "")

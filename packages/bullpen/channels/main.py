@@ -7,6 +7,7 @@ import logging
 import random
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pkgutil import resolve_name
 
 from bullpen.channels.async_store import store_id
@@ -22,6 +23,7 @@ from bullpen.core.registry import CHANNELS, ChannelInfo, LoadProblem
 from bullpen.core.settings import Settings
 from bullpen.core.settings.accounts import account_variable
 from bullpen.core.store.base import Store
+from bullpen.core.text import SecretMask
 
 log = logging.getLogger(__name__)
 
@@ -111,6 +113,8 @@ def intake_settings(values: Mapping[str, str]) -> IntakeSettings:
 def check_channel(settings: Settings, info: ChannelInfo, *, probe: str = "") -> list[Finding]:
     """Check an account live, in the platform's own terms; with `probe`, also in this chat."""
 
+    hide = SecretMask(settings.secrets())
+
     async def work() -> list[Finding]:
         make: MakePlatform = resolve_name(info.factory)
         platform = make(make_context(settings, info, id_="test"))
@@ -132,7 +136,9 @@ def check_channel(settings: Settings, info: ChannelInfo, *, probe: str = "") -> 
         finally:
             await platform.close()
 
-    return asyncio.run(work())
+    return [
+        replace(each, text=hide(each.text), hint=hide(each.hint)) for each in asyncio.run(work())
+    ]
 
 
 def find_channel(name: str, settings: Settings) -> ChannelInfo:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from bullpen.core.errors import BadText, TextTooLong
 
@@ -135,7 +135,9 @@ class SecretMask:
     """Hides keys of Bullpen and known secrets in texts."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        known = {each for each in secrets if len(each) >= MIN_SECRET_CHARS}
+        given = [each for each in secrets if len(each) >= MIN_SECRET_CHARS]
+        # The second and third form are those in the path and in the query of a URL.
+        known = {form for each in given for form in (each, quote(each), quote(each, safe=""))}
         # Longer ones first: one may be the beginning of another.
         self._known = sorted(known, key=len, reverse=True)
 

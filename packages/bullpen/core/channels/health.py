@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from sqlalchemy import ColumnElement, bindparam, func, select, update
 
+from bullpen.core.access.outgoing import outgoing_mask
 from bullpen.core.events.append import append_event
 from bullpen.core.events.channel import ChannelDown, ChannelPaused, ChannelResumed, ChannelUp
 from bullpen.core.models import CHANNEL_HEALTH
@@ -175,8 +176,11 @@ def report_state(
 
     The owner is notified once for each code, whatever restarts in between, until the channel works.
     """
-    for text in (code, reason, hint):
-        check_text(text, tx.settings.message_bytes, "the reason")
+    mask = outgoing_mask(tx)
+    code, reason, hint = (
+        mask(check_text(text, tx.settings.message_bytes, "the reason"))
+        for text in (code, reason, hint)
+    )
     before = lock_health(tx, channel)
     same = before.state is state and (before.code or "") == code
     told_at = before.told_at

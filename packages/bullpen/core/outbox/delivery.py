@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import ColumnElement, bindparam, false, null, select, update
 
+from bullpen.core.access.outgoing import outgoing_mask
 from bullpen.core.clock import SECOND
 from bullpen.core.errors import BadNumber, StaleToken
 from bullpen.core.models import RESPONSES
@@ -212,7 +213,7 @@ def reschedule(
 
     It is dead after the last counted attempt. An attempt that hit a rate limit is not counted.
     """
-    check_text(error, tx.settings.message_bytes, "the error")
+    error = _checked_error(tx, error)
     delivery = _lock_delivery(tx, token)
     if counted and delivery.delivery_attempts >= tx.settings.delivery_attempts:
         fail_response(tx, delivery.id, error)
@@ -229,7 +230,7 @@ def reschedule_chat(
 
     No attempt is counted. Deliveries that have ended are left out.
     """
-    check_text(error, tx.settings.message_bytes, "the error")
+    error = _checked_error(tx, error)
     policy = RetryPolicy.from_settings(tx.settings, tx.chance)
     at = tx.now + policy.delay(1, retry_after)
     for token in tokens:
@@ -238,9 +239,14 @@ def reschedule_chat(
             _retry_at(tx, delivery, token, error, at, counted=False)
 
 
+def _checked_error(tx: Transaction, error: str) -> str:
+    """The error as its row has it: the text of a failed request may contain a secret."""
+    return outgoing_mask(tx)(check_text(error, tx.settings.message_bytes, "the error"))
+
+
 def mark_undeliverable(tx: Transaction, token: str, error: str) -> None:
     """End the delivery: the recipient does not exist or refuses the message."""
-    check_text(error, tx.settings.message_bytes, "the error")
+    error = _checked_error(tx, error)
     fail_response(tx, _lock_delivery(tx, token).id, error)
 
 
@@ -249,7 +255,7 @@ def mark_unknown(tx: Transaction, token: str, error: str, *, look_up: bool = Tru
 
     With `look_up`, the platform is asked before people are notified: see `core.outbox.recovery`.
     """
-    check_text(error, tx.settings.message_bytes, "the error")
+    error = _checked_error(tx, error)
     mark_response_unknown(tx, _lock_delivery(tx, token).id, error, look_up=look_up)
 
 
