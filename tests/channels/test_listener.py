@@ -13,7 +13,7 @@ import socket
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import wraps
 from pathlib import Path
@@ -116,7 +116,9 @@ class Site:
         except ConnectionError:
             return b""
         finally:
-            writer.close()
+            writer.transport.abort()  # a close would wait until the other side has read everything
+            with suppress(ConnectionError):
+                await writer.wait_closed()
 
     async def post(
         self,

@@ -18,8 +18,9 @@ from bullpen.channels.failures import (
     Undeliverable,
 )
 from bullpen.channels.platform import Progress, Stage
-from tests.channels.discord.rig import connected, eventually, in_loop, started
+from tests.channels.discord.rig import connected, in_loop, started
 from tests.channels.fakes.discord import CHANNEL, OTHER_CHANNEL, THREAD, FakeDiscord
+from tests.channels.recording import until
 
 POST = "POST */messages"
 
@@ -259,7 +260,7 @@ async def test_logs_have_no_token_and_no_text(
         fake.fail("error", POST)
         with pytest.raises(OutcomeUnknown) as caught:
             await rig.send(rig.sending(CHANNEL, "a private answer"))
-        await eventually(lambda: fake.requests("POST */callback"))
+        await until(lambda: fake.requests("POST */callback"))
         fake.token = "revoked"
         fake.drop_connections()
         await rig.down()

@@ -9,8 +9,9 @@ import pytest
 from bullpen.channels.failures import RateLimited
 from bullpen.channels.inbound import Attachment, Written
 from bullpen.channels.platform import Place
-from tests.channels.discord.rig import Rig, connected, eventually, in_loop, started
+from tests.channels.discord.rig import Rig, connected, in_loop, started
 from tests.channels.fakes.discord import CHANNEL, OTHER_CHANNEL, SERVER, FakeDiscord
+from tests.channels.recording import until
 
 HISTORY = "GET */messages"
 
@@ -29,11 +30,11 @@ async def test_a_found_message_is_read_as_the_live_one(fake: FakeDiscord) -> Non
         first = fake.say(CHANNEL, person, "first")
         fake.say(CHANNEL, person, "second", files=[("a.txt", b"a")])
         fake.say(CHANNEL, person, "third", mention=False)
-        await eventually(lambda: len(rig.intake.texts) == 3)
+        await until(lambda: len(rig.intake.texts) == 3)
         assert await missed(rig, CHANNEL, first) == rig.intake.of(Written)[1:]
         direct = fake.direct_chat(person)
         fake.say(direct, person, "in private")
-        await eventually(lambda: len(rig.intake.texts) == 4)
+        await until(lambda: len(rig.intake.texts) == 4)
         assert await missed(rig, direct, "", direct=True) == rig.intake.of(Written)[3:]
 
 
@@ -130,7 +131,7 @@ async def test_chatter_in_a_server_is_no_sign_of_a_deaf_connection(fake: FakeDis
 async def _attachment(rig: Rig) -> Attachment:
     person = rig.fake.person(1)["id"]
     rig.fake.say(CHANNEL, person, "see", files=[("a.txt", b"the file")])
-    await eventually(lambda: rig.intake.texts)
+    await until(lambda: rig.intake.texts)
     [attachment] = rig.intake.of(Written)[0].attachments
     return attachment
 
@@ -164,7 +165,7 @@ async def test_a_direct_chat_is_not_taken_for_one_of_a_server(fake: FakeDiscord)
         direct = fake.direct_chat(person)
         fake.say(direct, person, "hello")
         fake.say(CHANNEL, person, "hello")
-        await eventually(lambda: len(rig.intake.texts) == 2)
+        await until(lambda: len(rig.intake.texts) == 2)
         chats = [each.source.chat for each in rig.intake.of(Written)]
         assert [each.direct for each in chats] == [True, False]
         assert fake.channels[chats[1].id]["guild_id"] == SERVER

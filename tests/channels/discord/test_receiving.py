@@ -9,7 +9,7 @@ import pytest
 
 from bullpen.channels.inbound import ChatChange, Deleted, Edited, Pressed, Proof, Written
 from bullpen.channels.platform import Button, Place
-from tests.channels.discord.rig import Rig, connected, eventually, in_loop, started
+from tests.channels.discord.rig import Rig, connected, in_loop, started
 from tests.channels.fakes.discord import (
     CHANNEL,
     MESSAGE_CONTENT,
@@ -17,6 +17,7 @@ from tests.channels.fakes.discord import (
     THREAD,
     FakeDiscord,
 )
+from tests.channels.recording import until
 
 
 def resumes(fake: FakeDiscord) -> int:
@@ -30,7 +31,7 @@ async def test_a_burst_of_200_is_taken_in_in_order(fake: FakeDiscord) -> None:
     async with connected(fake) as rig:
         for number in range(200):
             fake.say(direct, person, str(number))
-        await eventually(lambda: len(rig.intake.texts) == 200)
+        await until(lambda: len(rig.intake.texts) == 200)
         assert rig.intake.texts == [str(number) for number in range(200)]
 
 
@@ -40,12 +41,12 @@ async def test_a_cut_connection_is_resumed_and_nothing_is_lost(fake: FakeDiscord
     direct = fake.direct_chat(person)
     async with connected(fake, pauses=(0.2,)) as rig:
         fake.say(direct, person, "before")
-        await eventually(lambda: rig.intake.texts)
+        await until(lambda: rig.intake.texts)
         fake.drop_connections()
         fake.say(direct, person, "meanwhile")
-        await eventually(lambda: rig.intake.connections == 2)
+        await until(lambda: rig.intake.connections == 2)
         fake.say(direct, person, "after")
-        await eventually(lambda: len(rig.intake.texts) == 3)
+        await until(lambda: len(rig.intake.texts) == 3)
         assert rig.intake.texts == ["before", "meanwhile", "after"]
         assert (fake.sessions_begun(), resumes(fake)) == (1, 1)
         assert len(rig.intake.lost) == 1
@@ -55,9 +56,9 @@ async def test_a_cut_connection_is_resumed_and_nothing_is_lost(fake: FakeDiscord
 async def test_a_request_to_reconnect_resumes_the_session(fake: FakeDiscord) -> None:
     async with connected(fake) as rig:
         fake.ask_to_reconnect()
-        await eventually(lambda: rig.intake.connections == 2)
+        await until(lambda: rig.intake.connections == 2)
         fake.invalidate(resumable=True)
-        await eventually(lambda: rig.intake.connections == 3)
+        await until(lambda: rig.intake.connections == 3)
         assert fake.sessions_begun() == 1
 
 
@@ -66,9 +67,9 @@ async def test_an_expired_session_is_followed_by_a_new_one(fake: FakeDiscord) ->
     async with connected(fake) as rig:
         fake.expire_sessions()
         fake.drop_connections()
-        await eventually(lambda: rig.intake.connections == 2)
+        await until(lambda: rig.intake.connections == 2)
         fake.invalidate(resumable=False)
-        await eventually(lambda: rig.intake.connections == 3)
+        await until(lambda: rig.intake.connections == 3)
         assert fake.sessions_begun() == 3
 
 
@@ -76,8 +77,8 @@ async def test_an_expired_session_is_followed_by_a_new_one(fake: FakeDiscord) ->
 async def test_a_platform_that_is_gone_for_a_time_is_reached_again(fake: FakeDiscord) -> None:
     async with connected(fake) as rig:
         with fake.gone():
-            await eventually(lambda: len(rig.intake.lost) > 3)
-        await eventually(lambda: rig.intake.connections > 1)
+            await until(lambda: len(rig.intake.lost) > 3)
+        await until(lambda: rig.intake.connections > 1)
 
 
 @in_loop
@@ -124,7 +125,7 @@ async def test_without_the_intent_the_bot_works_for_direct_messages_and_mentions
         fake.say(CHANNEL, person, "not for the bot", mention=False)
         fake.say(CHANNEL, person, "for the bot")
         fake.say(fake.direct_chat(person), person, "in private")
-        await eventually(lambda: len(rig.intake.payloads) == 3)
+        await until(lambda: len(rig.intake.payloads) == 3)
         taken = [each.text for each in rig.intake.of(Written) if each.addressed]
         assert taken == ["for the bot", "in private"]
         findings = {each.code: each for each in await rig.discord.check()}
@@ -158,14 +159,14 @@ async def test_any_other_close_code_is_followed_by_a_connection(
 ) -> None:
     async with connected(fake) as rig:
         fake.close_gateway(code)
-        await eventually(lambda: rig.intake.connections == 2)
+        await until(lambda: rig.intake.connections == 2)
 
 
 @in_loop
 async def test_after_its_end_no_connection_is_left(fake: FakeDiscord) -> None:
     async with connected(fake):
         assert fake.connections == 1
-    await eventually(lambda: fake.connections == 0)
+    await until(lambda: fake.connections == 0)
     assert all(each.expired for each in fake.sessions.values()), "the bot is shown as online"
 
 
@@ -178,7 +179,7 @@ async def test_oc_128809_a_connection_without_events_is_found_out(
     direct = fake.direct_chat(person)
     async with connected(fake) as rig:
         read = fake.say(direct, person, "heard")
-        await eventually(lambda: rig.intake.texts)
+        await until(lambda: rig.intake.texts)
         place = Place(chat=direct, direct=True, cursor=read, since=0)
         assert not await rig.discord.newest(place)
         fake.fail("silent", "MESSAGE_CREATE")
@@ -193,9 +194,9 @@ async def test_oc_128809_a_connection_without_events_is_found_out(
 @in_loop
 async def test_every_frame_counts_as_heard(fake: FakeDiscord) -> None:
     async with connected(fake) as rig:
-        heard = rig.intake.frames
+        heard = rig.intake.heards
         fake.push("TYPING_START", {"channel_id": CHANNEL, "guild_id": SERVER})
-        await eventually(lambda: rig.intake.frames > heard)
+        await until(lambda: rig.intake.heards > heard)
         assert not rig.intake.payloads
 
 
@@ -206,7 +207,7 @@ async def test_an_event_that_cannot_be_read_does_not_end_the_connection(fake: Fa
         fake.push("GUILD_CREATE", {"id": SERVER, "channels": [{"id": {}, "type": []}]})
         fake.push("MESSAGE_DELETE_BULK", {"ids": [[1]], "channel_id": CHANNEL, "guild_id": SERVER})
         fake.say(CHANNEL, person, "still there?")
-        await eventually(lambda: rig.intake.texts)
+        await until(lambda: rig.intake.texts)
         assert rig.intake.connections == 1
 
 
@@ -218,7 +219,7 @@ async def test_edits_and_deletions_refer_to_their_message(fake: FakeDiscord) -> 
         fake.preview(message)
         fake.edit(message, "first")
         fake.delete(message)
-        await eventually(lambda: rig.intake.of(Deleted))
+        await until(lambda: rig.intake.of(Deleted))
         [edited], [deleted] = rig.intake.of(Edited), rig.intake.of(Deleted)
         assert (edited.original, edited.text) == ((message,), "first")
         assert deleted.original == (message,)
@@ -229,14 +230,14 @@ async def test_edits_and_deletions_refer_to_their_message(fake: FakeDiscord) -> 
 async def test_the_echo_of_a_part_is_its_proof(fake: FakeDiscord) -> None:
     async with connected(fake) as rig:
         receipt = await rig.send(rig.sending(CHANNEL, key="babcd7.2"))
-        await eventually(lambda: rig.intake.of(Proof))
+        await until(lambda: rig.intake.of(Proof))
         [proof] = rig.intake.of(Proof)
         assert (proof.key, proof.receipt) == ("babcd7.2", receipt)
         assert not rig.intake.of(Written)
 
 
 async def _waits(rig: Rig, interaction: str, *expected: str) -> None:
-    await eventually(lambda: rig.fake.interactions[interaction] == ["pending", *expected])
+    await until(lambda: rig.fake.interactions[interaction] == ["pending", *expected])
 
 
 @in_loop
@@ -247,7 +248,7 @@ async def test_a_slash_command_is_deferred_after_the_commit_and_answered_by_a_me
     async with connected(fake) as rig:
         rig.intake.holds = True
         interaction = fake.command(CHANNEL, person, "default", "@coder")
-        await eventually(lambda: rig.intake.held)
+        await until(lambda: rig.intake.held)
         await asyncio.sleep(0.05)
         assert fake.interactions[interaction] == ["pending"], "answered before it was stored"
         rig.intake.held[0].set_result(None)
@@ -267,7 +268,7 @@ async def test_an_interaction_that_cannot_be_stored_is_not_answered(fake: FakeDi
     async with connected(fake) as rig:
         rig.intake.holds = True
         interaction = fake.command(CHANNEL, person, "status")
-        await eventually(lambda: rig.intake.held)
+        await until(lambda: rig.intake.held)
         rig.intake.held[0].set_exception(OSError("the disk is full"))
         await asyncio.sleep(0.05)
         assert fake.interactions[interaction] == ["pending"]
@@ -290,7 +291,7 @@ async def test_a_button_is_acknowledged_and_says_who_pressed_it(fake: FakeDiscor
 async def test_the_token_of_an_interaction_is_not_stored(fake: FakeDiscord) -> None:
     async with connected(fake) as rig:
         fake.command(CHANNEL, fake.person(1)["id"], "status")
-        await eventually(lambda: rig.intake.payloads)
+        await until(lambda: rig.intake.payloads)
         assert "interaction-token" not in json.dumps(rig.intake.payloads)
 
 
@@ -303,7 +304,7 @@ async def test_changes_of_channels_are_told(fake: FakeDiscord) -> None:
         fake.push("THREAD_DELETE", thread)
         fake.push("GUILD_DELETE", {"id": SERVER, "unavailable": True})
         fake.push("GUILD_DELETE", {"id": SERVER})
-        await eventually(lambda: len(rig.intake.of(ChatChange)) == 4)
+        await until(lambda: len(rig.intake.of(ChatChange)) == 4)
         renamed, *closed = rig.intake.of(ChatChange)
         assert (renamed.chat.id, renamed.chat.name) == (THREAD, "#release 2 (Home)")
         assert all(each.closed for each in closed)

@@ -25,7 +25,8 @@ from bullpen.channels.slack.platform import Slack
 from bullpen.core.answers.attachments import OpenFile
 from tests.channels.fakes.faults import Fault
 from tests.channels.fakes.slack import BOT_TOKEN, plain
-from tests.channels.on_slack.account import ANN, KEY, Account, no_note, text_part
+from tests.channels.on_slack.account import ANN, KEY, Account, text_part
+from tests.channels.recording import no_note
 
 POST = "POST /api/chat.postMessage"
 

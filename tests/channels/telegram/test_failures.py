@@ -21,7 +21,8 @@ from bullpen.channels.failures import (
 from bullpen.channels.telegram import api as telegram_api
 from tests.channels.fakes.faults import Fault
 from tests.channels.fakes.telegram import SEND, TOKEN, FakeTelegram
-from tests.channels.telegram.double import CHAT, GROUP, note, part, started
+from tests.channels.recording import no_note
+from tests.channels.telegram.double import CHAT, GROUP, part, started
 
 SLOWEST_SECONDS = 5.0
 
@@ -33,7 +34,7 @@ def failure(fake: FakeTelegram, chat: str = CHAT) -> Exception:
         async with started(fake) as telegram:
             began = time.monotonic()
             try:
-                await telegram.send(part(chat=chat), note)
+                await telegram.send(part(chat=chat), no_note)
             except (SendFailed, ChannelDown) as error:
                 assert time.monotonic() - began < SLOWEST_SECONDS, "the SDK slept"
                 return error
@@ -66,9 +67,9 @@ def test_a_refused_connection_is_not_sent(fake: FakeTelegram) -> None:
     async def send() -> None:
         async with started(fake) as telegram:
             with fake.gone(), pytest.raises(NotSent) as caught:
-                await telegram.send(part(), note)
+                await telegram.send(part(), no_note)
             assert type(caught.value) is NotSent
-            await telegram.send(part(), note)
+            await telegram.send(part(), no_note)
 
     asyncio.run(send())
     assert fake.posts(CHAT) == ["hello"]
@@ -191,7 +192,7 @@ def test_oc_24353_a_text_that_is_too_long_is_refused_and_not_tried_for_ever(
     async def send() -> None:
         async with started(fake) as telegram:
             with pytest.raises(Refused, match="too long"):
-                await telegram.send(part("a" * 5000), note)
+                await telegram.send(part("a" * 5000), no_note)
 
     asyncio.run(send())
     assert len(fake.requests(SEND)) == 1

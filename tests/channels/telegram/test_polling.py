@@ -11,15 +11,8 @@ from bullpen.channels.inbound import ChatChange, Edited, Pressed
 from bullpen.channels.telegram import platform as telegram
 from tests.channels.fakes.faults import Fault
 from tests.channels.fakes.telegram import TOKEN, FakeTelegram
-from tests.channels.telegram.double import (
-    CHAT,
-    GROUP,
-    PERSON,
-    RecordingIntake,
-    context,
-    receiving,
-    started,
-)
+from tests.channels.recording import RecordingIntake, until
+from tests.channels.telegram.double import CHAT, GROUP, PERSON, context, receiving, started
 
 POLL = "POST /bot*/getUpdates"
 
@@ -32,20 +25,15 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(telegram, "MAX_PAUSE_SECONDS", 0.1)
 
 
-async def until(fake: FakeTelegram, promise: object) -> None:
-    """Wait for the fake in a thread, while the loop goes on."""
-    await asyncio.to_thread(fake.wait_for, promise)  # type: ignore[arg-type]
-
-
 def test_updates_arrive_in_order_and_are_confirmed_by_the_next_request(fake: FakeTelegram) -> None:
     async def work() -> None:
         async with receiving(fake) as (intake, _):
-            await intake.wait_for(lambda: intake.connections == 1)
+            await until(lambda: intake.connections == 1)
             for number in range(250):
                 fake.say(CHAT, PERSON, str(number))
-            await intake.wait_for(lambda: len(intake.texts) == 250)
+            await until(lambda: len(intake.texts) == 250)
             assert intake.texts == [str(each) for each in range(250)]
-            await until(fake, lambda: not fake.unacked())
+            await until(lambda: not fake.unacked())
 
     asyncio.run(work())
     assert "message_reaction" not in fake.requests(POLL)[-1].form()["allowed_updates"]
@@ -54,15 +42,15 @@ def test_updates_arrive_in_order_and_are_confirmed_by_the_next_request(fake: Fak
 def test_nothing_is_confirmed_before_its_commit_and_on_stop(fake: FakeTelegram) -> None:
     async def work() -> None:
         async with receiving(fake) as (intake, task):
-            intake.hold = True
+            intake.holds = True
             first = fake.say(CHAT, PERSON, "one")
-            await intake.wait_for(lambda: intake.texts == ["one"])
+            await until(lambda: intake.texts == ["one"])
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
             assert fake.unacked() == [int(first)]
         async with receiving(fake) as (intake, _):
-            await intake.wait_for(lambda: intake.texts == ["one"])
-            await until(fake, lambda: not fake.unacked())
+            await until(lambda: intake.texts == ["one"])
+            await until(lambda: not fake.unacked())
 
     asyncio.run(work())
 
@@ -74,10 +62,10 @@ def test_an_update_that_was_not_stored_comes_again_with_those_after_it(fake: Fak
     async def work() -> None:
         async with started(fake) as platform:
             intake = RecordingIntake(platform.parse)
-            intake.fail_next = 2
+            intake.fail(times=2)
             task = asyncio.create_task(platform.receive(intake))
-            await intake.wait_for(lambda: {"one", "two", "three"} <= set(intake.texts))
-            await until(fake, lambda: not fake.unacked())
+            await until(lambda: {"one", "two", "three"} <= set(intake.texts))
+            await until(lambda: not fake.unacked())
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
@@ -93,9 +81,9 @@ def test_one_bad_update_does_not_stop_those_after_it(fake: FakeTelegram) -> None
 
     async def work() -> None:
         async with receiving(fake) as (intake, _):
-            await intake.wait_for(lambda: intake.texts == ["after"])
-            await until(fake, lambda: not fake.unacked())
-            assert len(intake.unreadable) == 1
+            await until(lambda: intake.texts == ["after"])
+            await until(lambda: not fake.unacked())
+            assert intake.unreadable.pop()
 
     asyncio.run(work())
 
@@ -104,13 +92,13 @@ def test_ids_of_updates_may_start_anew_at_a_lower_number(fake: FakeTelegram) -> 
     async def work() -> None:
         async with receiving(fake) as (intake, _):
             fake.say(CHAT, PERSON, "one")
-            await intake.wait_for(lambda: intake.texts == ["one"])
-            await until(fake, lambda: not fake.unacked())
+            await until(lambda: intake.texts == ["one"])
+            await until(lambda: not fake.unacked())
             fake._next_update = 1000
             fake.say(CHAT, PERSON, "two")
             fake.say(CHAT, PERSON, "three")
-            await intake.wait_for(lambda: intake.texts[-1] == "three")
-            await until(fake, lambda: not fake.unacked())
+            await until(lambda: intake.texts[-1] == "three")
+            await until(lambda: not fake.unacked())
 
     asyncio.run(work())
 
@@ -118,13 +106,13 @@ def test_ids_of_updates_may_start_anew_at_a_lower_number(fake: FakeTelegram) -> 
 def test_a_lost_connection_is_reported_and_made_again(fake: FakeTelegram) -> None:
     async def work() -> None:
         async with receiving(fake) as (intake, _):
-            await intake.wait_for(lambda: intake.connections == 1)
+            await until(lambda: intake.connections == 1)
             with fake.gone():
-                await intake.wait_for(lambda: intake.reasons)
+                await until(lambda: intake.lost)
                 fake.say(CHAT, PERSON, "meanwhile")
-            await intake.wait_for(lambda: intake.texts == ["meanwhile"])
+            await until(lambda: intake.texts == ["meanwhile"])
             assert intake.connections == 2
-            assert not any(TOKEN in each for each in intake.reasons)
+            assert not any(TOKEN in each for each in intake.lost)
 
     asyncio.run(work())
 
@@ -136,8 +124,8 @@ def test_polling_goes_on_after_each_fault(fake: FakeTelegram, fault: Fault) -> N
 
     async def work() -> None:
         async with receiving(fake) as (intake, _):
-            await intake.wait_for(lambda: intake.texts == ["one"])
-            assert len(intake.reasons) == 2
+            await until(lambda: intake.texts == ["one"])
+            assert len(intake.lost) == 2
             assert intake.connections == 1
 
     asyncio.run(work())
@@ -148,8 +136,8 @@ def test_a_rate_limit_of_polling_is_waited_for(fake: FakeTelegram) -> None:
 
     async def work() -> None:
         async with receiving(fake) as (intake, _):
-            await intake.wait_for(lambda: intake.connections == 1)
-            assert intake.reasons == ["the platform asks to wait 1 s"]
+            await until(lambda: intake.connections == 1)
+            assert intake.lost == ["the platform asks to wait 1 s"]
 
     asyncio.run(work())
 
@@ -179,14 +167,14 @@ def test_one_conflict_is_survived(fake: FakeTelegram, monkeypatch: pytest.Monkey
 
     async def work() -> None:
         async with receiving(fake) as (intake, task), started(fake) as other:
-            await intake.wait_for(lambda: intake.connections == 1)
-            await until(fake, lambda: len(fake.requests(POLL)) == 2)
+            await until(lambda: intake.connections == 1)
+            await until(lambda: len(fake.requests(POLL)) == 2)
             polling = asyncio.create_task(other._get_updates(0, 3))
-            await intake.wait_for(lambda: intake.reasons)
+            await until(lambda: intake.lost)
             polling.cancel()
-            await intake.wait_for(lambda: intake.connections == 2)
+            await until(lambda: intake.connections == 2)
             fake.say(CHAT, PERSON, "after")
-            await intake.wait_for(lambda: intake.texts == ["after"])
+            await until(lambda: intake.texts == ["after"])
             assert not task.done()
             await asyncio.gather(polling, return_exceptions=True)
 
@@ -204,7 +192,7 @@ def test_a_webhook_of_another_program_is_a_state_that_says_so(fake: FakeTelegram
 def test_a_revoked_token_is_a_state_and_not_a_loop(fake: FakeTelegram) -> None:
     async def work() -> ChannelDown:
         async with receiving(fake) as (intake, task):
-            await intake.wait_for(lambda: intake.connections == 1)
+            await until(lambda: intake.connections == 1)
             fake.revoked = True
             fake.drop_connections()
             async with asyncio.timeout(20):
@@ -218,16 +206,16 @@ def test_a_revoked_token_is_a_state_and_not_a_loop(fake: FakeTelegram) -> None:
 def test_edits_buttons_and_changes_of_chats_arrive(fake: FakeTelegram) -> None:
     async def work() -> None:
         async with receiving(fake) as (intake, _):
-            await intake.wait_for(lambda: intake.connections)  # the kinds are asked for
+            await until(lambda: intake.connections)  # the kinds are asked for
             message = fake.say(CHAT, PERSON, "one")
             fake.edit(CHAT, message, "two")
             fake.block(GROUP)
             fake.migrate("-5", "-1009")
             query = fake.press(CHAT, PERSON, "555", "held:17:resume")
-            await intake.wait_for(lambda: len(intake.taken) == 5)
-            kinds = [type(each) for each in intake.taken]
+            await until(lambda: len(intake.inbound) == 5)
+            kinds = [type(each) for each in intake.inbound]
             assert kinds[1:] == [Edited, ChatChange, ChatChange, Pressed]
-            await until(fake, lambda: fake.answered == [query])
+            await until(lambda: fake.answered == [query])
 
     asyncio.run(work())
 
@@ -235,12 +223,12 @@ def test_edits_buttons_and_changes_of_chats_arrive(fake: FakeTelegram) -> None:
 def test_a_button_spins_until_its_commit(fake: FakeTelegram) -> None:
     async def work() -> None:
         async with receiving(fake) as (intake, _):
-            intake.hold = True
+            intake.holds = True
             query = fake.press(CHAT, PERSON, "555", "held:17:resume")
-            await intake.wait_for(lambda: intake.taken)
+            await until(lambda: intake.inbound)
             assert not fake.answered
             intake.release()
-            await until(fake, lambda: fake.answered == [query])
+            await until(lambda: fake.answered == [query])
 
     asyncio.run(work())
 
@@ -265,7 +253,7 @@ def test_a_batch_of_one_hundred_is_one_request(fake: FakeTelegram) -> None:
 
     async def work() -> None:
         async with receiving(fake) as (intake, _):
-            await intake.wait_for(lambda: len(intake.texts) == 100)
+            await until(lambda: len(intake.texts) == 100)
 
     asyncio.run(work())
     assert len(fake.requests(POLL)) <= 2

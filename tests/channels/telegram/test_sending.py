@@ -14,7 +14,8 @@ from bullpen.channels.telegram.platform import Telegram
 from bullpen.channels.text.tree import Document
 from bullpen.core.answers.attachments import OpenFile
 from tests.channels.fakes.telegram import SEND, FakeTelegram, TelegramPost
-from tests.channels.telegram.double import CHAT, GROUP, PERSON, context, note, part, started
+from tests.channels.recording import no_note
+from tests.channels.telegram.double import CHAT, GROUP, PERSON, context, part, started
 
 
 def send(fake: FakeTelegram, *parts: object, chat: str = CHAT) -> list[TelegramPost]:
@@ -22,7 +23,7 @@ def send(fake: FakeTelegram, *parts: object, chat: str = CHAT) -> list[TelegramP
 
     async def work() -> list[str]:
         async with started(fake) as telegram:
-            return [await telegram.send(each, note) for each in parts]  # type: ignore[arg-type]
+            return [await telegram.send(each, no_note) for each in parts]  # type: ignore[arg-type]
 
     receipts = asyncio.run(work())
     posts = fake.parts(chat)

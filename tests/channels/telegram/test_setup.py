@@ -17,7 +17,8 @@ from bullpen.channels.telegram.api import BotApi
 from bullpen.channels.telegram.platform import Telegram
 from tests.channels.fakes.faults import Fault
 from tests.channels.fakes.telegram import BOT_ID, TOKEN, FakeTelegram
-from tests.channels.telegram.double import CHAT, PERSON, context, note, part, receiving, started
+from tests.channels.recording import no_note, until
+from tests.channels.telegram.double import CHAT, PERSON, context, part, receiving, started
 
 
 def start(fake: FakeTelegram, **settings: str) -> Identity:
@@ -108,7 +109,7 @@ def test_an_own_webhook_is_deleted_before_polling_and_keeps_what_waits(fake: Fak
     async def work() -> None:
         url = "https://bots.example.org/telegram/"
         async with receiving(fake, public_url=url) as (intake, _):
-            await intake.wait_for(lambda: intake.texts == ["waiting"])
+            await until(lambda: intake.texts == ["waiting"])
 
     asyncio.run(work())
     assert fake.webhook == ""
@@ -119,7 +120,7 @@ def test_nothing_connects_after_the_end(fake: FakeTelegram) -> None:
         async with started(fake) as platform:
             await platform.start()
         with pytest.raises(NotSent, match="closed"):
-            await platform.send(part(), note)
+            await platform.send(part(), no_note)
 
     asyncio.run(work())
     assert not fake.parts(CHAT)

@@ -13,7 +13,8 @@ from bullpen.channels.failures import ChannelDown
 from bullpen.channels.telegram import platform as telegram
 from tests.channels.fakes.faults import Fault
 from tests.channels.fakes.telegram import FakeTelegram
-from tests.channels.telegram.double import CHAT, PERSON, RecordingIntake, receiving, started
+from tests.channels.recording import RecordingIntake, until
+from tests.channels.telegram.double import CHAT, PERSON, receiving, started
 from tests.ports import free_port
 
 SECRET = "a-secret_of-the-webhook"
@@ -26,7 +27,7 @@ async def listening(
 ) -> AsyncIterator[tuple[RecordingIntake, asyncio.Task[None]]]:
     """A platform that receives by webhook on this port."""
     async with receiving(fake, **settings(port)) as found:
-        await found[0].wait_for(lambda: found[0].connections or found[1].done())
+        await until(lambda: found[0].connections or found[1].done())
         yield found
 
 
@@ -55,14 +56,14 @@ async def post(port: int, headers: dict[str, str], body: bytes = b"{}") -> int:
 def test_updates_arrive_in_order_and_are_answered_after_the_commit(fake: FakeTelegram) -> None:
     async def work() -> None:
         async with listening(fake, free_port()) as (intake, _):
-            intake.hold = True
+            intake.holds = True
             fake.say(CHAT, PERSON, "one")
             fake.say(CHAT, PERSON, "two")
-            await intake.wait_for(lambda: intake.texts)
+            await until(lambda: intake.texts)
             await asyncio.sleep(0.2)  # the time for a wrong answer
             assert (intake.texts, fake.webhook_answers) == (["one"], [])
             intake.release()
-            await intake.wait_for(lambda: intake.texts == ["one", "two"])
+            await until(lambda: intake.texts == ["one", "two"])
             await asyncio.to_thread(fake.wait_for, lambda: not fake.unacked())
             assert fake.webhook_answers == [200, 200]
 
@@ -73,7 +74,7 @@ def test_updates_arrive_in_order_and_are_answered_after_the_commit(fake: FakeTel
 def test_an_update_that_was_not_stored_comes_again(fake: FakeTelegram) -> None:
     async def work() -> None:
         async with listening(fake, free_port()) as (intake, _):
-            intake.fail_next = 1
+            intake.fail(times=1)
             fake.say(CHAT, PERSON, "one")
             await asyncio.to_thread(fake.wait_for, lambda: fake.webhook_answers == [500, 200])
             assert intake.texts == ["one"]
@@ -90,7 +91,7 @@ def test_a_post_without_the_secret_is_refused(fake: FakeTelegram) -> None:
             assert await post(port, {HEADER: SECRET}, b"[]") == 400
             assert await post(port, {HEADER: SECRET}, b"no json") == 400
             assert await post(port, {HEADER: SECRET}) == 200
-            assert not intake.taken
+            assert not intake.inbound
 
     asyncio.run(work())
 
@@ -114,12 +115,13 @@ def test_cve_2026_32980_the_secret_is_checked_before_the_body_is_read(fake: Fake
         async with listening(fake, port):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             head = "POST /telegram/updates HTTP/1.1\r\nHost: x\r\nContent-Length: 60000\r\n"
-            writer.write(f"{head}Content-Type: application/json\r\n\r\n".encode())
-            async with asyncio.timeout(4):  # the body never comes
-                line = await reader.readline()
-            writer.close()
-            await writer.wait_closed()
-            return line
+            try:
+                writer.write(f"{head}Content-Type: application/json\r\n\r\n".encode())
+                async with asyncio.timeout(4):  # the body never comes
+                    return await reader.readline()
+            finally:
+                writer.close()
+                await writer.wait_closed()
 
     assert b" 403 " in asyncio.run(work())
 
@@ -157,7 +159,7 @@ def test_registering_the_webhook_is_tried_again(
 
     async def work() -> None:
         async with listening(fake, free_port()) as (intake, _):
-            assert len(intake.reasons) == 2
+            assert len(intake.lost) == 2
             assert intake.connections == 1
 
     asyncio.run(work())

@@ -1,72 +1,22 @@
-"""An account of Twilio in a test: the platform with its settings, and an intake that records."""
+"""An account of Twilio in a test: the platform with its settings."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
-import random
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from bullpen.channels.inbound import Inbound, Payload
-from bullpen.channels.platform import Address, ChannelContext, Place, Sending
+from bullpen.channels.platform import Address, Place, Sending
 from bullpen.channels.text.tree import Document
 from bullpen.channels.twilio.platform import Sms, WhatsApp
 from bullpen.core.answers.attachments import OpenFile
 from bullpen.core.clock import HOUR, MINUTE, SystemClock
-from bullpen.core.registry import CHANNELS, ChannelInfo
 from tests.channels.fakes.twilio import FakeTwilio, TwilioHarness
+from tests.channels.recording import RecordingIntake, make_context, until
 
 NOTHING: Mapping[str, str] = {}
 ANN = "+15551000001"
-
-
-class ShiftedClock(SystemClock):
-    """The machine's clock, which a test sets forward."""
-
-    shift = 0
-
-    def now(self) -> int:
-        return super().now() + self.shift
-
-
-class RecordingIntake:
-    """Takes everything in at once, unless the store is said to be down."""
-
-    def __init__(self, parse: Callable[[Payload], Inbound | None]) -> None:
-        self.parse = parse
-        self.payloads: list[Payload] = []
-        self.taken: list[Inbound | None] = []
-        self.error: Exception | None = None
-        self.pending: list[asyncio.Future[None]] | None = None
-        """If it is a list, nothing is committed; the futures wait in it."""
-        self.connections = 0
-        self.heards = 0
-        self.ready = asyncio.Event()
-
-    def add(self, payload: Payload) -> asyncio.Future[None]:
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        if self.error is not None:
-            future.set_exception(self.error)
-            return future
-        self.payloads.append(payload)
-        self.taken.append(self.parse(payload))
-        if self.pending is None:
-            future.set_result(None)
-        else:
-            self.pending.append(future)
-        return future
-
-    def connected(self, connections: int = 1) -> None:
-        self.connections += 1
-        self.ready.set()
-
-    def disconnected(self, reason: str) -> None:
-        raise AssertionError(reason)
-
-    def heard(self) -> None:
-        self.heards += 1
 
 
 def make_platform(
@@ -76,19 +26,8 @@ def make_platform(
     clock: SystemClock | None = None,
 ) -> Sms | WhatsApp:
     """The platform of an account with these settings in place of the harness's."""
-    info = CHANNELS.find(fake.channel)
-    assert isinstance(info, ChannelInfo)
     given = TwilioHarness(fake).settings() | dict(settings)
-    defaults = {each.name: each.default for each in info.all_settings}
-    context = ChannelContext(
-        info=info,
-        setting=lambda name: given.get(name, defaults.get(name, "")),
-        store_id="ABCD",
-        directory=directory,
-        clock=clock or SystemClock(),
-        chance=random.Random(1).random,
-        log=logging.getLogger(f"bullpen.channel.{fake.channel}"),
-    )
+    context = make_context(fake.channel, given, directory=directory, clock=clock, store_id="ABCD")
     return Sms(context) if fake.channel == "sms" else WhatsApp(context)
 
 
@@ -119,22 +58,17 @@ async def receiving(
     async with started(fake, directory, settings, clock) as platform:
         intake = RecordingIntake(platform.parse)
         task = asyncio.create_task(platform.receive(intake))
-        ready = asyncio.create_task(intake.ready.wait())
-        await asyncio.wait([task, ready], return_when=asyncio.FIRST_COMPLETED)
-        ready.cancel()
-        if task.done():
-            task.result()
         try:
+            await until(lambda: intake.calls or task.done())
+            if task.done():
+                task.result()
             yield platform, intake
             await asyncio.to_thread(fake.wait_for, fake.settled)
+            assert not intake.unreadable
+            assert not intake.lost
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-
-
-async def no_note(reference: str) -> None:
-    """Twilio needs no note."""
-    raise AssertionError(reference)
 
 
 def a_part(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,24 +13,11 @@ from bullpen.channels.inbound import Written
 from bullpen.channels.platform import Recovered, Sending, Verdict
 from bullpen.core.clock import HOUR, MINUTE, SECOND, SystemClock
 from tests.channels.fakes.faults import Fault
-from tests.channels.fakes.twilio import FakeSms, FakeTwilio, FakeWhatsApp
-from tests.channels.twilio.accounts import (
-    ANN,
-    ShiftedClock,
-    a_part,
-    a_place,
-    no_note,
-    receiving,
-    started,
-)
+from tests.channels.fakes.twilio import FakeTwilio, FakeWhatsApp
+from tests.channels.recording import ShiftedClock, no_note
+from tests.channels.twilio.accounts import ANN, a_part, a_place, receiving, started
 
 CREATE = "POST */Messages.json"
-
-
-@pytest.fixture
-def sms() -> Iterator[FakeTwilio]:
-    with FakeSms() as fake:
-        yield fake
 
 
 def recover_lost(
@@ -47,7 +33,7 @@ def recover_lost(
                 await platform.send(part, no_note)
         clock = ShiftedClock()
         async with started(fake, directory, settings, clock) as platform:
-            clock.shift = 3 * MINUTE
+            clock.ahead = 3 * MINUTE
             return await platform.recover(part)
 
     return asyncio.run(main())
@@ -61,7 +47,7 @@ def test_a_status_callback_settles_an_unknown_part_at_once(sms: FakeTwilio, tmp_
             sms.fail(Fault.ERROR, CREATE, taken=True)
             with pytest.raises(OutcomeUnknown):
                 await platform.send(part, no_note)
-            await asyncio.to_thread(sms.wait_for, lambda: intake.taken)
+            await asyncio.to_thread(sms.wait_for, lambda: intake.inbound)
             (message,) = sms.sent(ANN)
             assert await platform.recover(part) == Recovered(Verdict.FOUND, message.sid)
 
@@ -77,9 +63,9 @@ def test_a_part_counts_as_not_sent_only_after_the_callback_and_the_list_had_thei
 
     async def main() -> None:
         async with started(sms, tmp_path, clock=clock) as platform:
-            clock.shift = 115 * SECOND
+            clock.ahead = 115 * SECOND
             assert await platform.recover(part) == Recovered(Verdict.LATER)
-            clock.shift = 125 * SECOND
+            clock.ahead = 125 * SECOND
             assert await platform.recover(part) == Recovered(Verdict.NOT_SENT)
 
     asyncio.run(main())
@@ -137,7 +123,7 @@ def test_an_earlier_attempt_of_the_part_is_not_taken_for_the_present_one(
     async def main() -> None:
         async with started(sms, tmp_path, clock=clock) as platform:
             await platform.send(a_part("Done."), no_note)
-            clock.shift = HOUR  # a person has it sent again
+            clock.ahead = HOUR  # a person has it sent again
             again = a_part("Done.", began_at=clock.now() - 3 * MINUTE)
             sms.sent(ANN)[0].created -= HOUR / SECOND
             assert await platform.recover(again) == Recovered(Verdict.NOT_SENT)
@@ -155,7 +141,7 @@ def test_a_template_is_found_by_its_variable(tmp_path: Path) -> None:
 @pytest.mark.parametrize("shift", [-2 * HOUR, 2 * HOUR])
 def test_a_wrong_clock_does_not_hide_a_part(shift: int, sms: FakeTwilio, tmp_path: Path) -> None:
     clock = ShiftedClock()
-    clock.shift = shift
+    clock.ahead = shift
     part = a_part(began_at=clock.now())
 
     async def main() -> None:
@@ -164,7 +150,7 @@ def test_a_wrong_clock_does_not_hide_a_part(shift: int, sms: FakeTwilio, tmp_pat
             sms.fail(Fault.ERROR, CREATE, taken=True)
             with pytest.raises(OutcomeUnknown):
                 await platform.send(part, no_note)
-        clock.shift += 3 * MINUTE
+        clock.ahead += 3 * MINUTE
         async with started(sms, tmp_path, clock=clock) as platform:
             assert (await platform.recover(part)).verdict is Verdict.FOUND
 

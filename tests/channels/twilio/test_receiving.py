@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,25 +17,12 @@ from tests.channels.fakes.faults import Fault
 from tests.channels.fakes.twilio import (
     ACCOUNT_SID,
     NUMBER,
-    FakeSms,
     FakeTwilio,
-    FakeWhatsApp,
     sign_form,
 )
-from tests.channels.twilio.accounts import ANN, a_part, make_platform, no_note, receiving
+from tests.channels.recording import no_note
+from tests.channels.twilio.accounts import ANN, a_part, make_platform, receiving
 from tests.ports import free_port
-
-
-@pytest.fixture
-def sms() -> Iterator[FakeTwilio]:
-    with FakeSms() as fake:
-        yield fake
-
-
-@pytest.fixture
-def whatsapp() -> Iterator[FakeTwilio]:
-    with FakeWhatsApp() as fake:
-        yield fake
 
 
 def a_form(fake: FakeTwilio, text: str = "Hello", **fields: str) -> dict[str, str]:
@@ -63,14 +49,14 @@ def test_a_message_is_answered_with_empty_twiml_after_the_commit(
 ) -> None:
     async def main() -> None:
         async with receiving(sms, tmp_path) as (_, intake):
-            intake.pending = []
+            intake.holds = True
             sid = await asyncio.to_thread(sms.say, ANN, "Hello")
-            pending = intake.pending
+            pending = intake.held
             await asyncio.to_thread(sms.wait_for, lambda: pending)
             assert sms.unacked() == [sid]
             pending[0].set_result(None)
             await asyncio.to_thread(sms.wait_for, lambda: not sms.unacked())
-            (written,) = intake.taken
+            (written,) = intake.inbound
             assert isinstance(written, Written)
             assert written.source.keys == (sid,)
 
@@ -85,7 +71,7 @@ def test_a_message_that_is_not_stored_goes_to_the_fallback_and_stays_in_the_list
 ) -> None:
     async def main() -> None:
         async with receiving(sms, tmp_path) as (_, intake):
-            intake.error = Overloaded("the database is full")
+            intake.fail(Overloaded("the database is full"))
             await asyncio.to_thread(sms.say, ANN, "Hello")
             await asyncio.to_thread(sms.wait_for, lambda: len(sms.answers) == 2)
 
@@ -117,7 +103,7 @@ def test_messages_of_one_person_keep_their_order(sms: FakeTwilio, tmp_path: Path
             for number in range(50):
                 await asyncio.to_thread(sms.say, ANN, f"message {number}")
             await asyncio.to_thread(sms.wait_for, lambda: not sms.unacked())
-            texts = [each.text for each in intake.taken if isinstance(each, Written)]
+            texts = intake.texts
             assert texts == [f"message {number}" for number in range(50)]
 
     asyncio.run(main())
@@ -130,9 +116,9 @@ def test_cve_2026_32053_a_redelivery_has_the_same_identity(sms: FakeTwilio, tmp_
         async with receiving(sms, tmp_path) as (_, intake):
             sms.fail(Fault.DUPLICATE, "message")
             sid = await asyncio.to_thread(sms.say, ANN, "Hello")
-            await asyncio.to_thread(sms.wait_for, lambda: len(intake.taken) == 2)
+            await asyncio.to_thread(sms.wait_for, lambda: len(intake.payloads) == 2)
             await asyncio.to_thread(sms.redeliver, sid, True)
-            keys = [each.source.keys for each in intake.taken if isinstance(each, Written)]
+            keys = [each.source.keys for each in intake.inbound if isinstance(each, Written)]
             assert keys == [(sid,)] * 3
 
     asyncio.run(main())
@@ -182,7 +168,7 @@ def test_only_webhooks_signed_for_the_public_url_account_and_number_are_let_in(
     async def main() -> None:
         async with receiving(sms, tmp_path) as (_, intake):
             assert await asyncio.to_thread(push) == 403
-            assert not intake.taken
+            assert not intake.payloads
 
     asyncio.run(main())
     assert "refused" in caplog.text
@@ -197,7 +183,7 @@ def test_a_body_over_64_kib_is_refused_before_it_is_read(sms: FakeTwilio, tmp_pa
             form = a_form(sms) | {"Body": "x" * 70_000}
             status, _ = await asyncio.to_thread(sms.push, "/message", form)
             assert status == 413
-            assert not intake.taken
+            assert not intake.payloads
 
     asyncio.run(main())
 
@@ -246,7 +232,7 @@ def test_the_public_url_may_be_written_in_another_form(sms: FakeTwilio, tmp_path
             intake,
         ):
             await platform.send(a_part(), no_note)
-            await asyncio.to_thread(sms.wait_for, lambda: len(intake.taken) == 2)
+            await asyncio.to_thread(sms.wait_for, lambda: len(intake.payloads) == 2)
             status, _ = await asyncio.to_thread(sms.push, "/message", a_form(sms))
             assert status == 200
 
@@ -257,8 +243,8 @@ def test_status_callbacks_prove_a_part(sms: FakeTwilio, tmp_path: Path) -> None:
     async def main() -> None:
         async with receiving(sms, tmp_path) as (platform, intake):
             sid = await platform.send(a_part(key="bABCD17.2"), no_note)
-            await asyncio.to_thread(sms.wait_for, lambda: len(intake.taken) == 2)
-            assert intake.taken == [
+            await asyncio.to_thread(sms.wait_for, lambda: len(intake.payloads) == 2)
+            assert intake.inbound == [
                 Proof(key="bABCD17.2", receipt=sid, keys=(f"{sid}:sent",)),
                 Proof(key="bABCD17.2", receipt=sid, keys=(f"{sid}:delivered",)),
             ]
@@ -286,7 +272,7 @@ def test_a_status_callback_for_another_part_is_not_signed(sms: FakeTwilio, tmp_p
                 return sms.push("/status/bABCD18.0", form, signature=signature)[0]
 
             assert await asyncio.to_thread(push) == 403
-            assert not intake.taken
+            assert not intake.payloads
 
     asyncio.run(main())
 
@@ -297,7 +283,7 @@ def test_a_status_never_goes_back(sms: FakeTwilio, tmp_path: Path) -> None:
             sms.callbacks = ("sent", "delivered", "sending", "sent", "delivered", "read", "odd")
             sid = await platform.send(a_part(), no_note)
             await asyncio.to_thread(sms.wait_for, lambda: len(sms.answers) == 7)
-            assert [each.keys for each in intake.taken if isinstance(each, Proof)] == [
+            assert [each.keys for each in intake.inbound if isinstance(each, Proof)] == [
                 (f"{sid}:sent",),
                 (f"{sid}:delivered",),
                 (f"{sid}:read",),
@@ -314,11 +300,11 @@ def test_a_status_that_was_not_stored_counts_when_it_comes_again(
         async with receiving(sms, tmp_path) as (platform, intake):
             sms.callbacks = ()
             sid = await platform.send(a_part(), no_note)
-            intake.error = Overloaded("the database is full")
+            intake.fail(Overloaded("the database is full"))
             assert await asyncio.to_thread(sms.report, sid, "delivered") == 503
-            intake.error = None
+            intake.heal()
             assert await asyncio.to_thread(sms.report, sid, "delivered") == 200
-            assert len(intake.taken) == 1
+            assert len(intake.payloads) == 1
 
     asyncio.run(main())
 
@@ -344,8 +330,8 @@ def test_an_undelivered_part_is_a_proof_with_the_reason(
         async with receiving(sms, tmp_path) as (platform, intake):
             sms.fail_number(ANN, callback=code)
             sid = await platform.send(a_part(), no_note)
-            await asyncio.to_thread(sms.wait_for, lambda: intake.taken)
-            (proof,) = intake.taken
+            await asyncio.to_thread(sms.wait_for, lambda: intake.inbound)
+            (proof,) = intake.inbound
             assert isinstance(proof, Proof)
             assert (proof.key, proof.receipt) == ("bABCD7.0", sid)
             assert reason in proof.failed
@@ -362,8 +348,8 @@ def test_two_different_ends_of_a_part_are_a_conflict(
         async with receiving(sms, tmp_path) as (platform, intake):
             sms.callbacks = order
             await platform.send(a_part(), no_note)
-            await asyncio.to_thread(sms.wait_for, lambda: len(intake.taken) == 2)
-            last = intake.taken[-1]
+            await asyncio.to_thread(sms.wait_for, lambda: len(intake.payloads) == 2)
+            last = intake.inbound[-1]
             assert isinstance(last, Proof)
             assert last.failed == f"Twilio reported both {order[0]} and {order[1]}"
 
@@ -439,8 +425,8 @@ def test_a_file_is_fetched_by_its_sids_with_credentials(
     async def main() -> None:
         async with receiving(sms, tmp_path) as (platform, intake):
             await asyncio.to_thread(sms.say, ANN, "Look", [photo])
-            await asyncio.to_thread(sms.wait_for, lambda: intake.taken)
-            (written,) = intake.taken
+            await asyncio.to_thread(sms.wait_for, lambda: intake.inbound)
+            (written,) = intake.inbound
             assert isinstance(written, Written)
             (attachment,) = written.attachments
             assert (attachment.name, attachment.type) == ("attachment-1.jpg", "image/jpeg")

@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -36,25 +36,12 @@ from tests.channels.fakes.twilio import (
     NUMBER,
     SERVICE_SID,
     TEMPLATE,
-    FakeSms,
     FakeTwilio,
-    FakeWhatsApp,
 )
-from tests.channels.twilio.accounts import ANN, NOTHING, a_part, no_note, receiving, started
+from tests.channels.recording import no_note
+from tests.channels.twilio.accounts import ANN, NOTHING, a_part, receiving, started
 
 CREATE = "POST */Messages.json"
-
-
-@pytest.fixture
-def sms() -> Iterator[FakeTwilio]:
-    with FakeSms() as fake:
-        yield fake
-
-
-@pytest.fixture
-def whatsapp() -> Iterator[FakeTwilio]:
-    with FakeWhatsApp() as fake:
-        yield fake
 
 
 def send_one(fake: FakeTwilio, directory: Path, settings: Mapping[str, str] = NOTHING) -> str:

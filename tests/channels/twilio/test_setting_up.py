@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -23,23 +23,9 @@ from tests.channels.fakes.twilio import (
     AUTH_TOKEN,
     NUMBER,
     SERVICE_SID,
-    FakeSms,
     FakeTwilio,
-    FakeWhatsApp,
 )
 from tests.channels.twilio.accounts import ANN, NOTHING, make_platform, started
-
-
-@pytest.fixture
-def sms() -> Iterator[FakeTwilio]:
-    with FakeSms() as fake:
-        yield fake
-
-
-@pytest.fixture
-def whatsapp() -> Iterator[FakeTwilio]:
-    with FakeWhatsApp() as fake:
-        yield fake
 
 
 def check(
