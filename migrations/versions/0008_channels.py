@@ -142,6 +142,7 @@ def _senders() -> None:
         sa.Column("code", sa.Text(), nullable=True),
         sa.Column("code_expires_at", sa.BigInteger(), nullable=True),
         sa.Column("told_at", sa.BigInteger(), nullable=True),
+        sa.Column("asked_in", sa.Text(), nullable=True),
         sa.Column("approved_at", sa.BigInteger(), nullable=True),
         sa.Column("approved_by", sa.Text(), nullable=True),
         sa.Column("first_at", sa.BigInteger(), nullable=False),

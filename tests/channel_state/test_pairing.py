@@ -4,20 +4,38 @@ from __future__ import annotations
 
 import pytest
 
-from bullpen.core.channels.chats import Access, allow_group, find_chat, forbid_group
+from bullpen.core.channels.chats import (
+    Access,
+    ChatSeen,
+    allow_group,
+    find_chat,
+    forbid_group,
+    touch_chat,
+)
 from bullpen.core.channels.pairing import (
     CODE_ALPHABET,
     CODE_CHARS,
     approve,
     deny,
+    describe_access,
     list_waiting,
     request_group,
     request_pairing,
 )
-from bullpen.core.channels.senders import Sender, Tier, block, find_sender, find_tier, revoke
+from bullpen.core.channels.people import approve_request, change_tier
+from bullpen.core.channels.senders import (
+    PAIRED_TEXT,
+    Sender,
+    Tier,
+    block,
+    find_sender,
+    find_tier,
+    revoke,
+)
 from bullpen.core.clock import HOUR, MINUTE
 from bullpen.core.errors import PairingLockedOut
-from bullpen.core.models import CHATS, EVENTS, SENDERS
+from bullpen.core.message import ReplyTo
+from bullpen.core.models import CHATS, EVENTS, RESPONSES, SENDERS
 from bullpen.core.store.base import Store
 from tests.conformance.verbs import rows
 from tests.stores import FakeClock
@@ -101,6 +119,57 @@ def test_an_approved_person_has_the_tier_and_gets_no_code_again(store: Store, ti
     assert events(store) == ["pairing_asked", "pairing_approved"]
 
 
+def told(store: Store) -> list[tuple[str, str, str]]:
+    """The messages to people, with their addresses."""
+    found = rows(store, RESPONSES)
+    return [(each["message"], each["sender_id"], each["reply_to"]) for each in found]
+
+
+@pytest.mark.parametrize("way", ["code", "chat", "id"])
+def test_a_person_is_told_once_where_they_asked_that_they_are_paired(
+    store: Store, way: str
+) -> None:
+    place = ReplyTo("C1", "t1", "m1")
+    with store.write() as tx:
+        code = request_pairing(tx, "slack", "U1", "Ann", place)
+    assert code is not None
+    with store.write() as tx:
+        match way:
+            case "code":
+                approve_request(tx, code, Tier.MEMBER, "owner")
+            case "chat":
+                approve(tx, "slack", code, Tier.MEMBER, "owner")
+            case "id":
+                change_tier(tx, "slack", "U1", Tier.MEMBER, "owner")
+    assert told(store) == [(PAIRED_TEXT, "U1", str(place))]
+    with store.write() as tx:
+        for tier in (Tier.GUEST, Tier.BLOCKED, Tier.OWNER):
+            change_tier(tx, "slack", "U1", tier, "owner")
+        revoke(tx, "slack", "U1", "owner")
+    assert len(told(store)) == 1
+
+
+def test_a_person_who_is_paired_by_their_id_is_told_in_a_direct_chat_that_is_known(
+    store: Store,
+) -> None:
+    with store.write() as tx:
+        touch_chat(tx, "slack", ChatSeen(chat="D1", direct=True, person="U1"))
+        change_tier(tx, "slack", "U1", Tier.GUEST, "owner")
+        change_tier(tx, "slack", "U2", Tier.GUEST, "owner")
+        change_tier(tx, "telegram", "U1", Tier.GUEST, "owner")
+    assert told(store) == [(PAIRED_TEXT, "U1", str(ReplyTo("D1")))]
+
+
+def test_a_blocked_or_denied_person_is_not_told(store: Store) -> None:
+    with store.write() as tx:
+        code = request_pairing(tx, "slack", "U1", "Ann", ReplyTo("D1"))
+        assert code is not None
+        deny(tx, "slack", code)
+        request_pairing(tx, "slack", "U2", "Bob", ReplyTo("D2"))
+        block(tx, "slack", "U2", "owner")
+    assert told(store) == []
+
+
 def test_an_expired_code_lets_nobody_in(store: Store, clock: FakeClock) -> None:
     code = asked(store)
     clock.advance(HOUR)
@@ -167,12 +236,14 @@ def test_a_revoked_person_must_pair_again(store: Store) -> None:
     assert asked(store)
 
 
-def test_a_group_that_is_let_in_has_an_access_and_no_code(store: Store) -> None:
+def test_a_group_that_is_let_in_is_told_and_has_an_access_and_no_code(store: Store) -> None:
     with store.write() as tx:
         code = request_group(tx, "slack", "C1", "general")
         assert code
         assert request_group(tx, "slack", "C1", "general") is None
     let_in(store, code)
+    ((text, _, place),) = told(store)
+    assert (text, place) == (describe_access(Access.MEMBERS), str(ReplyTo("C1")))
     with store.write() as tx:
         chat = find_chat(tx, "slack", "C1")
         assert chat is not None
@@ -184,7 +255,8 @@ def test_a_group_that_is_let_in_has_an_access_and_no_code(store: Store) -> None:
         assert chat is not None
         assert chat.access is None
     assert events(store) == [
-        *("pairing_asked", "pairing_approved", "pairing_approved", "pairing_revoked")
+        *("pairing_asked", "pairing_approved", "response_ready"),
+        *("pairing_approved", "pairing_revoked"),
     ]
 
 

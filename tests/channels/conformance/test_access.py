@@ -8,7 +8,8 @@ import pytest
 
 from bullpen.core.channels.chats import Access
 from bullpen.core.channels.pairing import approve
-from bullpen.core.channels.senders import Tier
+from bullpen.core.channels.people import approve_request
+from bullpen.core.channels.senders import PAIRED_TEXT, Tier
 from bullpen.core.models import CHATS, MESSAGES, RESPONSES, SENDERS
 from tests.channels.conformance import driving
 from tests.channels.conformance.conftest import Account
@@ -34,6 +35,33 @@ def test_a_stranger_gets_one_code_and_is_let_in_by_it(served: Account) -> None:
         assert approve(tx, served.channel, code, Tier.MEMBER, by="owner") is not None
     served.say("hello again", STRANGER)
     served.stored("hello again")
+
+
+def test_an_approved_person_is_told_once_in_the_chat_where_they_asked(served: Account) -> None:
+    served.pair(2, Tier.OWNER)
+    served.say("hello", STRANGER)
+    code = code_of(served)
+    served.say(f"/approve {code}", 2)
+    chat = served.direct(STRANGER)
+    eventually(lambda: len(served.posts(chat)) > 1, "the message to the person")
+    assert served.posts(chat)[1] == PAIRED_TEXT
+    for tier in (Tier.GUEST, Tier.BLOCKED, Tier.MEMBER):
+        served.pair(STRANGER, tier)
+    served.ends(served.respond("an answer", STRANGER), "acked")
+    assert len(served.posts(chat)) == 3
+
+
+def test_an_approved_group_is_told(served: Account) -> None:
+    if not served.kind.groups:
+        pytest.skip("the platform has no groups")
+    group = served.platform.chat(False)
+    served.say("hello", chat=group)
+    eventually(lambda: bool(served.posts(group)), "the reply with the code")
+    (request,) = (each for each in rows(served.store, CHATS) if each["code"])
+    with served.store.write() as tx:
+        approve_request(tx, request["code"], Tier.MEMBER, "owner")
+    eventually(lambda: len(served.posts(group)) == 2, "the message to the group")
+    assert "group is now allowed" in served.posts(group)[1]
 
 
 def test_a_stranger_costs_one_row_and_one_reply_an_hour(served: Account) -> None:
@@ -102,7 +130,9 @@ def test_an_owner_allows_a_group_from_inside(served: Account) -> None:
     served.say("/allow", chat=group)
     eventually(lambda: bool(served.posts(group)), "the reply to a member")
     served.say("/allow", 2, chat=group)
-    eventually(lambda: any("group is allowed" in each for each in served.posts(group)), "the reply")
+    eventually(
+        lambda: any("group is now allowed" in each for each in served.posts(group)), "the reply"
+    )
     assert "not allowed" in served.posts(group)[0]
     served.say("hello", chat=group)
     served.stored("hello")

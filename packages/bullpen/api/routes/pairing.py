@@ -10,6 +10,7 @@ from bullpen.api.context import ChangedBy, caller, read, require_reach, write
 from bullpen.api.route import ADMIN, Routes
 from bullpen.api.schemas import CamelAnswer, Done, StrictBody
 from bullpen.core.channels.chats import Access
+from bullpen.core.channels.pairing import deny
 from bullpen.core.channels.people import (
     PairingRecord,
     approve_request,
@@ -134,12 +135,12 @@ def approve(body: ApproveBody) -> PairingDone:
 def dismiss(path: PendingPath) -> Done:
     """End a request.
 
-    The person is not told.
+    The person is not told, and gets the next code in an hour at the earliest.
     """
     require_reach(None)
     with write() as tx:
         found = find_request(tx, path.code)
-        unpair(tx, found.channel, found.id, caller().name)
+        deny(tx, found.channel, path.code)
     return Done()
 
 

@@ -25,7 +25,7 @@ from bullpen.core.channels.chats import (
     set_default_agent,
     set_verbosity,
 )
-from bullpen.core.channels.pairing import approve
+from bullpen.core.channels.pairing import approve, describe_access
 from bullpen.core.channels.senders import Tier
 from bullpen.core.company import reset_agent
 from bullpen.core.errors import (
@@ -295,8 +295,7 @@ def _allow(asked: Asked) -> Reply:
     chat = asked.source.chat
     add_chat(asked.tx, asked.channel, chat.id, direct=False, name=chat.name)
     allow_group(asked.tx, asked.channel, chat.id, access, by=asked.source.person.id)
-    who = "Everyone in it" if access is GroupAccess.EVERYONE else "Paired people"
-    return Reply(f"This group is allowed. {who} can write to me with a mention.")
+    return Reply(describe_access(access))
 
 
 def _pause(asked: Asked) -> Reply:

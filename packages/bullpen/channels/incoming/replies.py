@@ -37,7 +37,6 @@ class Replies:
         metadata: Mapping[str, object] | None = None,
     ) -> None:
         """Reply to what a person wrote, where they wrote it."""
-        to = ReplyTo(source.chat.id, source.thread, source.message)
         send_to_person(
             tx,
             Answer(
@@ -48,13 +47,14 @@ class Replies:
             sender=source.person.name or source.person.id,
             sender_id=source.person.id,
             message_id=message_id,
-            reply_to=str(to),
+            reply_to=str(_address(source)),
         )
 
     def introduce(self, tx: Transaction, source: Source, decision: Decision) -> None:
         """Reply with a pairing code, at most once an hour; nothing else is done for strangers."""
         if decision is Decision.PAIR_PERSON:
-            code = request_pairing(tx, self._channel, source.person.id, source.person.name)
+            person, asked_in = source.person, _address(source)
+            code = request_pairing(tx, self._channel, person.id, person.name, asked_in)
             what = "I do not know you yet."
         elif decision is Decision.PAIR_GROUP:
             code = request_group(tx, self._channel, source.chat.id, source.chat.name)
@@ -83,3 +83,7 @@ class Replies:
         else:
             text += f" To run it, send `/rerun {id_}`."
         self.send(tx, source, text, message_id=id_, metadata=metadata)
+
+
+def _address(source: Source) -> ReplyTo:
+    return ReplyTo(source.chat.id, source.thread, source.message)

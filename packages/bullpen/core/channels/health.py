@@ -60,7 +60,7 @@ class ChannelHealth:
     caught_up: str | None
     """The result of the last catch-up."""
     findings: str | None
-    """The answers of the last probe, a JSON object."""
+    """The findings of the last check, a JSON list."""
     locked_until: int | None
     """Until when no pairing code is accepted."""
     updated_at: int

@@ -10,7 +10,7 @@ import hmac
 import secrets
 from dataclasses import dataclass
 
-from sqlalchemy import Select, bindparam, func, literal, null, select, update
+from sqlalchemy import Select, Update, bindparam, func, literal, select, update
 
 from bullpen.core.channels.chats import (
     LOCK_CHAT,
@@ -35,8 +35,10 @@ from bullpen.core.clock import HOUR, MINUTE
 from bullpen.core.errors import PairingLockedOut
 from bullpen.core.events.append import append_event
 from bullpen.core.events.channel import PairingAsked, PairingLocked
+from bullpen.core.message import Answer, ReplyTo
 from bullpen.core.models import CHANNEL_HEALTH, CHATS, SENDERS
 from bullpen.core.models.base import const
+from bullpen.core.outbox.write import send_to_person
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import format_count
@@ -84,49 +86,28 @@ def _select_waiting(group: bool) -> Statement[PairingRequest]:
 
 SELECT_WAITING = (_select_waiting(group=False), _select_waiting(group=True))
 
-SET_SENDER_CODE: Statement[None] = Statement(
-    lambda: (
-        update(SENDERS)
-        .where(S.channel == bindparam("account"), S.sender_id == bindparam("id"))
-        .values(
-            code=bindparam("new_code"),
-            code_expires_at=bindparam("expires"),
-            told_at=bindparam("now"),
-            name=bindparam("new_name"),
-            last_at=bindparam("now"),
+
+def _change_code(group: bool, *names: str) -> Statement[None]:
+    """Set these columns of a person or a group that waits."""
+
+    def build() -> Update:
+        table, id_ = (CHATS, C.chat) if group else (SENDERS, S.sender_id)
+        return (
+            update(table)
+            .where(table.c.channel == bindparam("account"), id_ == bindparam("id"))
+            .values({each: bindparam(f"new_{each}") for each in names})
         )
-    )
-)
 
-SET_CHAT_CODE: Statement[None] = Statement(
-    lambda: (
-        update(CHATS)
-        .where(C.channel == bindparam("account"), C.chat == bindparam("id"))
-        .values(
-            code=bindparam("new_code"),
-            code_expires_at=bindparam("expires"),
-            told_at=bindparam("now"),
-            name=bindparam("new_name"),
-            updated_at=bindparam("now"),
-        )
-    )
-)
+    return Statement(build)
 
-CLEAR_SENDER_CODE: Statement[None] = Statement(
-    lambda: (
-        update(SENDERS)
-        .where(S.channel == bindparam("account"), S.sender_id == bindparam("id"))
-        .values(code=null(), code_expires_at=null())
-    )
-)
 
-CLEAR_CHAT_CODE: Statement[None] = Statement(
-    lambda: (
-        update(CHATS)
-        .where(C.channel == bindparam("account"), C.chat == bindparam("id"))
-        .values(code=null(), code_expires_at=null())
-    )
-)
+_CODE = ("code", "code_expires_at")
+_ASKED = (*_CODE, "told_at", "name")
+
+SET_SENDER_CODE = _change_code(False, *_ASKED, "last_at", "asked_in")
+SET_CHAT_CODE = _change_code(True, *_ASKED, "updated_at")
+_NO_CODE = tuple(f"new_{each}" for each in _CODE)
+CLEAR_CODE = {each: _change_code(each, *_CODE) for each in (False, True)}
 
 SELECT_WRONG: Statement[tuple[int, int]] = Statement(
     lambda: select(
@@ -147,42 +128,51 @@ SET_WRONG: Statement[None] = Statement(
 )
 
 
-def request_pairing(tx: Transaction, channel: str, sender_id: str, name: str) -> str | None:
-    """The pairing code to send to an unpaired person; None if they get no reply."""
-    if is_owner(tx.settings, channel, sender_id):
-        return None
-    sender = find_sender(tx, channel, sender_id)
-    if sender is not None and (sender.tier is not None or _told(tx, sender.told_at)):
+def request_pairing(
+    tx: Transaction, channel: str, sender_id: str, name: str, asked_in: ReplyTo | None = None
+) -> str | None:
+    """The pairing code to send to an unpaired person; None if they get no reply.
+
+    The message that they are paired goes where they asked, to `asked_in`.
+    """
+
+    def is_due(sender: Sender | None) -> bool:
+        return sender is None or (sender.tier is None and not _is_told(tx, sender.told_at))
+
+    if is_owner(tx.settings, channel, sender_id) or not is_due(find_sender(tx, channel, sender_id)):
         return None
     code = _new_code(tx, channel)
     if code is None:
         return None
     add_sender(tx, channel, sender_id, name)
-    sender = tx.one(LOCK_SENDER, {"account": channel, "id": sender_id})
-    if sender is None or sender.tier is not None or _told(tx, sender.told_at):
+    if not is_due(tx.one(LOCK_SENDER, {"account": channel, "id": sender_id})):
         return None
     shown = check_name(tx, name)
-    _write_code(tx, SET_SENDER_CODE, channel, sender_id, shown, code)
+    place = None if asked_in is None else str(asked_in)
+    more = {"new_last_at": tx.now, "new_asked_in": place}
+    tx.write(SET_SENDER_CODE, {**_new_values(tx, channel, sender_id, shown, code), **more})
     shown = shown or sender_id
-    event = PairingAsked(channel=channel, name=shown, sender_id=sender_id, chat=None)
-    append_event(tx, event)
+    append_event(tx, PairingAsked(channel=channel, name=shown, sender_id=sender_id, chat=None))
     return code
 
 
 def request_group(tx: Transaction, channel: str, chat: str, name: str) -> str | None:
     """The pairing code to send to a group that is not allowed; None if it gets no reply."""
-    found = find_chat(tx, channel, chat)
-    if found is not None and (found.access is not None or _told(tx, found.told_at)):
+
+    def is_due(group: ChatRecord | None) -> bool:
+        return group is None or (group.access is None and not _is_told(tx, group.told_at))
+
+    if not is_due(find_chat(tx, channel, chat)):
         return None
     code = _new_code(tx, channel)
     if code is None:
         return None
     add_chat(tx, channel, chat, direct=False)
-    found = tx.one(LOCK_CHAT, {"account": channel, "id": chat})
-    if found is None or found.access is not None or _told(tx, found.told_at):
+    if not is_due(tx.one(LOCK_CHAT, {"account": channel, "id": chat})):
         return None
     shown = check_name(tx, name)
-    _write_code(tx, SET_CHAT_CODE, channel, chat, shown, code)
+    values = _new_values(tx, channel, chat, shown, code)
+    tx.write(SET_CHAT_CODE, {**values, "new_updated_at": tx.now})
     append_event(tx, PairingAsked(channel=channel, name=shown or chat, sender_id=None, chat=chat))
     return code
 
@@ -222,8 +212,27 @@ def approve(
     tx.write(SET_WRONG, {"account": channel, "count": 0, "until": None, "now": tx.now})
     if not request.group:
         return set_tier(tx, channel, request.id, tier, by)
-    allow_group(tx, channel, request.id, access, by)
+    approve_group(tx, channel, request.id, access, by)
     return find_chat(tx, channel, request.id)
+
+
+def approve_group(tx: Transaction, channel: str, chat: str, access: Access, by: str) -> None:
+    """Allow a group that waits, and notify it."""
+    allow_group(tx, channel, chat, access, by)
+    group = find_chat(tx, channel, chat)
+    send_to_person(
+        tx,
+        Answer(message=describe_access(access)),
+        channel=channel,
+        sender=group.name if group is not None and group.name else chat,
+        reply_to=str(ReplyTo(chat)),
+    )
+
+
+def describe_access(access: Access) -> str:
+    """Who is answered in an allowed group, as its people read it."""
+    who = "Everyone in it" if access is Access.EVERYONE else "Paired people"
+    return f"This group is now allowed. {who} can write to me with a mention."
 
 
 def deny(tx: Transaction, channel: str, code: str) -> PairingRequest | None:
@@ -231,21 +240,24 @@ def deny(tx: Transaction, channel: str, code: str) -> PairingRequest | None:
     lock_health(tx, channel)
     request = _find_request(tx, channel, code)
     if request is not None:
-        clear = CLEAR_CHAT_CODE if request.group else CLEAR_SENDER_CODE
-        tx.write(clear, {"account": channel, "id": request.id})
+        values = {"account": channel, "id": request.id}
+        tx.write(CLEAR_CODE[request.group], {**values, **dict.fromkeys(_NO_CODE)})
     return request
 
 
 def _find_request(tx: Transaction, channel: str, code: str) -> PairingRequest | None:
     """The request with this code, however it was typed."""
-    typed = "".join(each for each in code.upper() if each.isascii() and each.isalnum())
-    for request in list_waiting(tx, channel):
-        if hmac.compare_digest(request.code, typed):
-            return request
-    return None
+    waiting = list_waiting(tx, channel)
+    return next((each for each in waiting if is_code(each.code, code)), None)
 
 
-def _told(tx: Transaction, told_at: int | None) -> bool:
+def is_code(code: str | None, typed: str) -> bool:
+    """Whether this is the code, however it was typed."""
+    plain = "".join(each for each in typed.upper() if each.isascii() and each.isalnum())
+    return code is not None and hmac.compare_digest(code, plain)
+
+
+def _is_told(tx: Transaction, told_at: int | None) -> bool:
     """Whether a reply was sent within the hour."""
     return told_at is not None and told_at > tx.now - REPLY_INTERVAL
 
@@ -264,11 +276,15 @@ def _new_code(tx: Transaction, channel: str) -> str | None:
             return code
 
 
-def _write_code(
-    tx: Transaction, statement: Statement[None], channel: str, id_: str, name: str, code: str
-) -> None:
-    values = {"account": channel, "id": id_, "new_name": name, "new_code": code}
-    tx.write(statement, {**values, "expires": tx.now + CODE_LIFETIME, "now": tx.now})
+def _new_values(tx: Transaction, channel: str, id_: str, name: str, code: str) -> dict[str, object]:
+    return {
+        "account": channel,
+        "id": id_,
+        "new_name": name,
+        "new_code": code,
+        "new_code_expires_at": tx.now + CODE_LIFETIME,
+        "new_told_at": tx.now,
+    }
 
 
 def _count_wrong(tx: Transaction, channel: str) -> None:

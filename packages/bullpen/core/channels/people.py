@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from sqlalchemy import Select, bindparam, false, null, select, true
 
 from bullpen.core.channels.chats import Access, allow_group, forbid_group
+from bullpen.core.channels.pairing import approve_group, is_code
 from bullpen.core.channels.senders import Tier, is_owner, revoke, set_tier
 from bullpen.core.errors import IllegalMove, ServiceFailed, UnknownCode, UnknownSender
 from bullpen.core.models import CHATS, SENDERS
@@ -115,9 +116,8 @@ def find_pairing(tx: Transaction, channel: str, id_: str) -> PairingRecord | Non
 
 def find_request(tx: Transaction, code: str) -> PairingRecord:
     """The request with this code, however it is typed; raises UnknownCode if there is none."""
-    typed = "".join(each for each in code.upper() if each.isascii() and each.isalnum())
     for each in list_waiting_pairings(tx):
-        if each.code == typed:
+        if is_code(each.code, code):
             return each
     raise UnknownCode(f"no pairing request has the code {code[:20]!r}, or it has expired")
 
@@ -128,7 +128,7 @@ def approve_request(
     """Approve the person or the group with this code; returns it as it is now."""
     request = find_request(tx, code)
     if request.group:
-        allow_group(tx, request.channel, request.id, access, by)
+        approve_group(tx, request.channel, request.id, access, by)
     else:
         set_tier(tx, request.channel, request.id, tier, by)
     return _get_pairing(tx, request.channel, request.id)

@@ -5,18 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sqlalchemy import ColumnElement, bindparam, delete, null, select, update
+from sqlalchemy import ColumnElement, bindparam, delete, null, select, true, update
 
 from bullpen.core.events.append import append_event
 from bullpen.core.events.channel import PairingApproved, PairingRevoked, SenderBlocked
-from bullpen.core.models import SENDERS
-from bullpen.core.models.base import insert_if_absent
+from bullpen.core.message import Answer, ReplyTo
+from bullpen.core.models import CHATS, SENDERS
+from bullpen.core.models.base import const, insert_if_absent
+from bullpen.core.outbox.write import send_to_person
 from bullpen.core.settings import Settings
 from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import check_text, visible_line
 
-S = SENDERS.c
+C, S = CHATS.c, SENDERS.c
+
+PAIRED_TEXT = "You are now paired with Bullpen. Send a message to begin."
 
 MAX_NAME_CHARS = 200
 
@@ -42,6 +46,8 @@ class Sender:
     code: str | None
     code_expires_at: int | None
     told_at: int | None
+    asked_in: str | None
+    """Where the reply with a code went, until the pairing is approved."""
     approved_at: int | None
     approved_by: str | None
     first_at: int
@@ -89,9 +95,19 @@ UPDATE_TIER: Statement[None] = Statement(
             tier=bindparam("value"),
             code=null(),
             code_expires_at=null(),
+            asked_in=null(),
             approved_at=bindparam("now"),
             approved_by=bindparam("by"),
         )
+    )
+)
+
+# Without an index, but only for a person who is approved without a code.
+SELECT_DIRECT_CHAT: Statement[tuple[str]] = Statement(
+    lambda: (
+        select(C.chat)
+        .where(C.channel == bindparam("account"), C.person == bindparam("id"), C.direct == true())
+        .limit(const(1))
     )
 )
 
@@ -138,7 +154,10 @@ def add_sender(tx: Transaction, channel: str, sender_id: str, name: str) -> None
 def set_tier(
     tx: Transaction, channel: str, sender_id: str, tier: Tier, by: str, name: str = ""
 ) -> Sender:
-    """Give a person a tier, with or without a pairing before; returns the person."""
+    """Give a person a tier, with or without a pairing before; returns the person.
+
+    A person who was unpaired gets a message in the chat in which they asked.
+    """
     add_sender(tx, channel, sender_id, name)
     before = tx.one(LOCK_SENDER, {"account": channel, "id": sender_id})
     assert before is not None
@@ -154,6 +173,8 @@ def set_tier(
                 channel=channel, name=shown, tier=tier.value, sender_id=sender_id, chat=None, by=by
             )
             append_event(tx, approved)
+            if before.tier is None:
+                _welcome(tx, before)
     after = find_sender(tx, channel, sender_id)
     assert after is not None
     return after
@@ -180,6 +201,24 @@ def revoke(tx: Transaction, channel: str, sender_id: str, by: str) -> bool:
 def list_senders(tx: Transaction, channel: str, after: str = "", limit: int = 1000) -> list[Sender]:
     """The people of a channel after an id, in the order of their ids."""
     return tx.all(SELECT_SENDERS, {"account": channel, "after": after, "limit": limit})
+
+
+def _welcome(tx: Transaction, sender: Sender) -> None:
+    """Send a person a message that they are paired, if a chat is known."""
+    place = sender.asked_in
+    if place is None:
+        row = tx.one(SELECT_DIRECT_CHAT, {"account": sender.channel, "id": sender.sender_id})
+        if row is None:
+            return
+        place = str(ReplyTo(row[0]))
+    send_to_person(
+        tx,
+        Answer(message=PAIRED_TEXT),
+        channel=sender.channel,
+        sender=sender.name or sender.sender_id,
+        sender_id=sender.sender_id,
+        reply_to=place,
+    )
 
 
 def check_name(tx: Transaction, name: str) -> str:

@@ -60,8 +60,9 @@ SENDERS = table(
         nullable_column("tier", Text),
         nullable_column("code", Text),
         nullable_column("code_expires_at", Millis),
-        # The last reply with a pairing code.
+        # The last reply with a pairing code, and the reply address that it went to.
         nullable_column("told_at", Millis),
+        nullable_column("asked_in", Text),
         nullable_column("approved_at", Millis),
         nullable_column("approved_by", Text),
         column("first_at", Millis),
@@ -97,7 +98,7 @@ CHANNEL_HEALTH = table(
         nullable_column("caught_up_at", Millis),
         # The result of the last catch-up, for people.
         nullable_column("caught_up", Text),
-        # The answers of the last probe, a JSON object.
+        # The findings of the last check, a JSON list.
         nullable_column("findings", Text),
         # Wrong pairing codes in a row, and until when none is accepted.
         nullable_column("wrong_codes", Integer),
