@@ -32,7 +32,7 @@ def idle(bench: Bench) -> list[Measure]:
         started = time.monotonic()
         before = {kind: used(each) for kind, each in processes.items()}
         time.sleep(scale.idle_seconds)
-        used = {kind: used(each) - before[kind] for kind, each in processes.items()}
+        taken = {kind: used(each) - before[kind] for kind, each in processes.items()}
         passed = time.monotonic() - started
     return [
         Measure(
@@ -41,7 +41,7 @@ def idle(bench: Bench) -> list[Measure]:
             [100 * seconds / passed],
             f"in {passed:.0f} s",
         )
-        for kind, seconds in used.items()
+        for kind, seconds in taken.items()
     ]
 
 

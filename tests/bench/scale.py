@@ -42,6 +42,8 @@ class Scale:
     burst: int
     """Messages on a channel at once."""
     bursts: int
+    client_seconds: float
+    """For how long the processor time of the clients is measured."""
 
 
 FULL = Scale(
@@ -68,6 +70,7 @@ FULL = Scale(
     paced=200,
     burst=200,
     bursts=5,
+    client_seconds=30.0,
 )
 
 QUICK = Scale(
@@ -94,6 +97,7 @@ QUICK = Scale(
     paced=50,
     burst=200,
     bursts=2,
+    client_seconds=10.0,
 )
 
 TINY = Scale(
@@ -120,5 +124,6 @@ TINY = Scale(
     paced=3,
     burst=5,
     bursts=1,
+    client_seconds=0.2,
 )
 """Nothing of it says how fast anything is, only that it is measured."""

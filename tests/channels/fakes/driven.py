@@ -64,6 +64,18 @@ class RemoteFake:
         assert isinstance(found, list)
         return [float(each) for each in found]
 
+    def say_all(self, texts: Sequence[str]) -> list[float]:
+        """Each of these is written by a person of its own; returns when each was written."""
+        found = self.process.call("say_all", texts=texts)
+        assert isinstance(found, list)
+        return [float(each) for each in found]
+
+    def people(self, count: int) -> list[tuple[str, str]]:
+        """The ids of so many people, and their direct chats."""
+        found = self.process.call("people", count=count)
+        assert isinstance(found, list)
+        return [(str(person), str(chat)) for person, chat in found]
+
     def posts(self, number: int) -> list[str]:
         """The texts of the bot in the direct chat of a person."""
         return [str(each) for each in self.drive("posts", self.direct(number))]
@@ -81,16 +93,61 @@ class RemoteFake:
         return {str(mark): float(at) for mark, at in found.items()}
 
 
+class Controls:
+    """What `RemoteFake` calls, beside the controls of the fake."""
+
+    names = frozenset({"drive", "people", "say_each", "say_all", "pushes", "marks"})
+    harness: Any
+    pushed: dict[str, float]
+
+    def drive(self, method: str, given: Sequence[object]) -> object:
+        """Call a method of the harness."""
+        answer: object = getattr(self.harness, method)(*given)
+        return answer
+
+    def people(self, count: int) -> list[tuple[str, str]]:
+        """So many people, and their direct chats."""
+        numbers = range(1, count + 1)
+        return [(self.harness.person(each), self.harness.direct(each)) for each in numbers]
+
+    def say_each(self, number: int, texts: Sequence[str], gap: float) -> list[float]:
+        """A person writes these, with pauses."""
+        chat, person = self.harness.direct(number), self.harness.person(number)
+        written = []
+        for each in texts:
+            written.append(time.time())
+            self.harness.say(chat, person, each)
+            time.sleep(gap)
+        return written
+
+    def say_all(self, texts: Sequence[str]) -> list[float]:
+        """Each text is written by a person of its own."""
+        written = []
+        for (person, chat), text in zip(self.people(len(texts)), texts, strict=True):
+            written.append(time.time())
+            self.harness.say(chat, person, text)
+        return written
+
+    def pushes(self) -> dict[str, float]:
+        """When the first webhook of each text was sent."""
+        return self.pushed
+
+    def marks(self) -> dict[str, float]:
+        """When the first request with each mark arrived."""
+        assert isinstance(self, FakePlatform)
+        return _first_marks(self)
+
+
 def driven(channel: str, listener: int) -> type[FakePlatform]:
     """The class of the fake of a channel, with the controls that `RemoteFake` calls."""
     found = FAKES[channel]
     fake: Any = found.platform
 
-    class Driven(fake):  # type: ignore[misc]
-        controls = fake.controls | {"drive", "say_each", "pushes", "marks"}
+    class Driven(Controls, fake):  # type: ignore[misc]
+        controls = fake.controls | Controls.names
 
         def __init__(self, port: int = 0, **options: Unpack[Options]) -> None:
-            self.pushed: dict[str, float] = {}
+            self.pushed = {}
             super().__init__(port, **options)
 
         def __enter__(self) -> Self:
@@ -98,28 +155,9 @@ def driven(channel: str, listener: int) -> type[FakePlatform]:
             self.harness = found.harness(self, port=listener)
             return self
 
-        def drive(self, method: str, given: Sequence[object]) -> object:
-            answer: object = getattr(self.harness, method)(*given)
-            return answer
-
-        def say_each(self, number: int, texts: Sequence[str], gap: float) -> list[float]:
-            chat, person = self.harness.direct(number), self.harness.person(number)
-            written = []
-            for each in texts:
-                written.append(time.time())
-                self.harness.say(chat, person, each)
-                time.sleep(gap)
-            return written
-
         async def _push_message(self, message: Any, *more: Any) -> int:  # noqa: ANN401
             self.pushed.setdefault(message.body, time.time())
             return int(await super()._push_message(message, *more))
-
-        def pushes(self) -> dict[str, float]:
-            return self.pushed
-
-        def marks(self) -> dict[str, float]:
-            return _first_marks(self)
 
     return Driven
 
