@@ -143,6 +143,9 @@ class RecordingIntake:
     def heard(self) -> None:
         self.heards += 1
 
+    async def poll(self) -> None:
+        raise AssertionError("the platform pushes")
+
 
 async def until(promise: Callable[[], Result], seconds: float = WAIT_SECONDS) -> Result:
     """Wait until this is true."""

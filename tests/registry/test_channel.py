@@ -33,7 +33,7 @@ from bullpen.core.message import Answer
 from bullpen.core.models import CHANNEL_HEALTH, WORKERS
 from bullpen.core.outbox.leases import lease_responses
 from bullpen.core.outbox.write import send_to_person
-from bullpen.core.registry import CHANNELS, ChannelInfo
+from bullpen.core.registry import CHANNELS, ChannelInfo, ChannelSetting
 from bullpen.core.settings import Settings
 from bullpen.core.settings.accounts import AccountValues
 from bullpen.core.store.base import Store
@@ -285,3 +285,17 @@ def test_a_delivery_gets_its_files_open_and_none_that_was_swapped(
             "it is outside of the agent's workspace and the stored files",
         ]
     assert opened.file.closed
+
+
+@pytest.mark.parametrize("value", ["mail.example.org:993", "127.0.0.1:1", "[::1]:65535"])
+def test_a_server_is_a_host_and_a_port(value: str) -> None:
+    setting = ChannelSetting("server", "Where.", server=True)
+    assert setting.check(f" {value} ") == value
+
+
+@pytest.mark.parametrize(
+    "value", ["mail.example.org", "mail.example.org:", ":993", "a b:1", "a:0", "a:65536", "a:x"]
+)
+def test_another_server_is_refused_with_the_form(value: str) -> None:
+    with pytest.raises(ValueError, match=r"HOST:PORT|65535"):
+        ChannelSetting("server", "Where.", server=True).check(value)

@@ -4,67 +4,50 @@ import asyncio
 import imaplib
 import re
 import smtplib
-import ssl
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from email import message_from_bytes, policy
 from email.message import EmailMessage
 from email.utils import formataddr, formatdate
-from typing import Any
+from functools import partial
 
 from bullpen import channels as c
 from bullpen_email.mail import is_automatic, text_of, verified_author
 
 MESSAGE_ID = re.compile(r"<[^<>\s]{1,250}>")
-# After two minutes, what SMTP accepted is in the folder of sent mail.
-DAY, MOST_BYTES, COPIED_MS = 86_400, 1 << 20, 120_000
+FETCHED = "(INTERNALDATE BODY.PEEK[]<0.1048576>)"
+DAY, SECONDS = 86_400, 20
 
 
 class Email(c.Platform):
-    """A mailbox: each person is a chat, and each exchange of mails a thread."""
+    """A mailbox is one feed: each person is a chat, and each exchange of mails a thread."""
 
-    catch_up = c.CatchUp.CHATS
+    catch_up = c.CatchUp.FEED
 
     async def start(self) -> c.Identity:
-        self._cursor = await asyncio.to_thread(self._last)
+        await asyncio.to_thread(self._search, self.context.setting("sent_folder") or "INBOX", "NEW")
         return c.Identity(id=self.context.setting("address"))
 
-    async def receive(self, intake: c.Intake) -> None:
-        intake.connected()
-        while True:
-            for mail in await asyncio.to_thread(self._read, self._cursor):
-                await intake.add(mail)
-                self._cursor = str(mail["uid"])
-            intake.heard()
-            await asyncio.sleep(int(self.context.setting("poll_seconds")))
-
-    async def chats(self) -> Sequence[c.Chat]:
-        return [c.Chat(id="INBOX", direct=True)]  # it has the cursor of all chats
-
     async def missed(self, place: c.Place, limit: int) -> list[c.Payload]:
-        return await asyncio.to_thread(self._read, place.cursor, place.since, limit)
+        return await asyncio.to_thread(self._read, place, limit)
 
-    def parse(self, payload: c.Payload) -> c.Inbound | None:
-        raw, uid = str(payload["raw"]).encode("latin-1"), str(payload["uid"])
-        mail: Any = message_from_bytes(raw, policy=policy.default)
+    def parse(self, payload: c.Payload) -> c.Written | None:
+        raw = str(payload["raw"]).encode("latin-1")
+        mail = message_from_bytes(raw, EmailMessage, policy=policy.default)
         address, name = verified_author(mail, self.context.setting("authserv_id"))
         if address in ("", self.context.setting("address").lower()) or is_automatic(mail):
             return None
-        earlier = f"{mail.get('References', '')} {mail.get('In-Reply-To', '')}"
-        own = (*MESSAGE_ID.findall(str(mail.get("Message-ID", ""))), f"<{uid}@unknown>")[0]
+        own = (*MESSAGE_ID.findall(str(mail["Message-ID"])), f"<{payload['cursor']}@unknown>")[0]
         source = c.Source(
             chat=c.Chat(id=address, direct=True),
             person=c.Person(id=address, name=name),
-            thread=(*MESSAGE_ID.findall(earlier), own)[0],
+            thread=MESSAGE_ID.findall(f"{mail['References']} {mail['In-Reply-To']} {own}")[0],
             message=f"{own} {' '.join(str(mail.get('Subject', '')).split())[:200]}",
             at=int(str(payload["at"])),
             keys=(f"{address} {own}",),
         )
-        return c.Written(source=source, text=text_of(mail), cursor=uid, cursor_chat="INBOX")
-
-    def fits(self, text: c.Document) -> bool:
-        return text.length <= 200_000
+        return c.Written(source=source, text=text_of(mail))
 
     async def send(self, sending: c.Sending, note: c.Note) -> str:
         to, mail = sending.to, EmailMessage(policy=policy.SMTP.clone(max_line_length=900))
@@ -83,80 +66,71 @@ class Email(c.Platform):
         return self._id(sending)
 
     async def recover(self, sending: c.Sending) -> c.Recovered:
-        if not (folder := self.context.setting("sent_folder")):
+        id_, folder = self._id(sending), self.context.setting("sent_folder")
+        if not folder:
             return c.Recovered(c.Verdict.CANNOT_TELL)
-        if await asyncio.to_thread(self._has, folder, self._id(sending)):
-            return c.Recovered(c.Verdict.FOUND, self._id(sending))
-        copied = self.context.clock.now() - sending.began_at > COPIED_MS
-        return c.Recovered(c.Verdict.NOT_SENT if copied else c.Verdict.LATER)
+        if await asyncio.to_thread(self._search, folder, "HEADER", "Message-ID", id_):
+            return c.Recovered(c.Verdict.FOUND, id_)
+        return self.not_found(sending)
 
     def _id(self, sending: c.Sending) -> str:
         return f"<{sending.key}@{self.context.setting('address').rpartition('@')[2]}>"
 
     @contextmanager
-    def _server(self, kind: str) -> Iterator[Any]:
-        setting = self.context.setting
-        (host, _, port), tls = setting(f"{kind}_server").rpartition(":"), setting(f"{kind}_tls")
-        if tls == "none" and host != "127.0.0.1":
-            raise c.ChannelDown("no_tls", f"{host} would get the password without TLS")
-        context = {"context" if kind == "smtp" else "ssl_context": ssl.create_default_context()}
-        module, name = (smtplib, "SMTP") if kind == "smtp" else (imaplib, "IMAP4")
-        make, options = getattr(module, f"{name}_SSL" if tls == "ssl" else name), {"timeout": 20}
+    def _opened(self, folder: str) -> Iterator[imaplib.IMAP4]:
+        """A connection that reads a folder."""
+        host, port, tls = self.context.server("imap_server")
+        connect = partial(imaplib.IMAP4_SSL, ssl_context=tls) if tls else imaplib.IMAP4
         try:
-            with make(host, int(port), **options, **(context if tls == "ssl" else {})) as server:
-                if tls == "starttls":
-                    server.starttls(**context)
-                server.login(setting("address"), setting("password"))
-                yield server
+            with connect(host, port, timeout=SECONDS) as box:
+                box.login(self.context.setting("address"), self.context.setting("password"))
+                box.select(f'"{folder}"', readonly=True)
+                yield box
         except imaplib.IMAP4.abort as error:
             raise ConnectionError(str(error)) from error
-        except (imaplib.IMAP4.error, smtplib.SMTPAuthenticationError) as error:
-            raise c.ChannelDown("refused", f"{host} refuses the account: {error}") from error
+        except imaplib.IMAP4.error as error:
+            raise c.ChannelDown("refused", f"{host}, folder {folder}: {error}") from error
+
+    def _search(self, folder: str, *query: str) -> list[bytes]:
+        with self._opened(folder) as box:
+            return list(box.uid("SEARCH", *query)[1][0].split())
+
+    def _read(self, place: c.Place, limit: int) -> list[c.Payload]:
+        """The mails after the UID of the cursor, or by time if the server has begun new UIDs."""
+        found: list[c.Payload] = []
+        with self._opened("INBOX") as box:
+            validity = f"{int(box.response('UIDVALIDITY')[1][0])}."
+            last = int(place.cursor.split(".")[1]) if place.cursor.startswith(validity) else 0
+            day = imaplib.Time2Internaldate(place.since / 1000 - DAY)[1:12]
+            query = ("UID", f"{last + 1}:*") if last else ("SINCE", day)
+            uids = sorted(map(int, box.uid("SEARCH", *query)[1][0].split()))
+            for each in [uid for uid in uids if uid > last][:limit]:  # `*` is always the newest
+                about, raw = box.uid("FETCH", str(each), FETCHED)[1][0] or (b"", b"")  # deleted
+                at = int(time.mktime(imaplib.Internaldate2tuple(about) or time.gmtime())) * 1000
+                text = raw.decode("latin-1") if last or at >= place.since else ""
+                found.append({"cursor": f"{validity}{each}", "at": at, "raw": text})
+        return found
 
     def _hand_over(self, to: str, mail: bytes) -> None:
-        failed: type[c.SendFailed] = c.NotSent
+        """Send a mail. Each kind of answer of the server has its own error."""
+        host, port, tls = self.context.server("smtp_server")
+        logged_in = False
         try:
-            with self._server("smtp") as server:
-                failed = c.OutcomeUnknown
+            with smtplib.SMTP(host, port, timeout=SECONDS) as server:
+                if tls:
+                    server.starttls(context=tls)
+                server.login(self.context.setting("address"), self.context.setting("password"))
+                logged_in = True
                 server.sendmail(self.context.setting("address"), [to], mail)
                 server.close()  # it has the mail, whatever becomes of QUIT
+        except smtplib.SMTPAuthenticationError as error:
+            raise c.ChannelDown("refused", f"{host} refuses the account: {error}") from error
         except smtplib.SMTPRecipientsRefused as error:
             ((code, reply),) = error.recipients.values()
             raise (c.Undeliverable(f"{reply!r}") if code >= 500 else c.RateLimited(60)) from error
-        except smtplib.SMTPResponseException as error:
-            permanent = error.smtp_code >= 500 and failed is c.OutcomeUnknown
-            raise (c.Refused(str(error)) if permanent else c.RateLimited(60)) from error
+        except (smtplib.SMTPSenderRefused, smtplib.SMTPDataError) as error:
+            raise (
+                c.Refused(str(error)) if error.smtp_code >= 500 else c.RateLimited(60)
+            ) from error
         except OSError as error:
-            raise failed(str(error)) from error
-
-    def _last(self) -> str:
-        with self._server("imap") as box:
-            box.select(readonly=True)
-            validity, following = (int(box.response(n)[1][0]) for n in ("UIDVALIDITY", "UIDNEXT"))
-            return f"{validity}.{following - 1}"
-
-    def _has(self, folder: str, message_id: str) -> bool:
-        with self._server("imap") as box:
-            box.select(f'"{folder}"', readonly=True)
-            return bool(box.uid("SEARCH", "HEADER", "Message-ID", message_id)[1][0])
-
-    def _read(self, cursor: str, since: int = 0, limit: int = 100) -> list[c.Payload]:
-        found: list[c.Payload] = []
-        start = since or int(time.time() - DAY) * 1000  # only used if there is no UID to start at
-        with self._server("imap") as box:
-            box.select(readonly=True)
-            validity = int(box.response("UIDVALIDITY")[1][0])
-            last = int(cursor.partition(".")[2]) if cursor.startswith(f"{validity}.") else 0
-            day = imaplib.Time2Internaldate(start / 1000 - DAY)[1:12]
-            query = ("UID", f"{last + 1}:*") if last else ("SINCE", day)
-            for uid in sorted(map(int, box.uid("SEARCH", *query)[1][0].split())):
-                if uid <= last or len(found) == limit:  # `*` is always the newest
-                    continue
-                data = box.uid("FETCH", str(uid), f"(INTERNALDATE BODY.PEEK[]<0.{MOST_BYTES}>)")[1]
-                about, raw = data[0] or (b"", b"")  # it was deleted
-                at = int(time.mktime(imaplib.Internaldate2tuple(about) or time.gmtime())) * 1000
-                mail = {"uid": f"{validity}.{uid}", "at": at, "raw": raw.decode("latin-1")}
-                with suppress(Exception):  # a mail that cannot be read must not stop the others
-                    if raw and (last or at >= start) and (not since or self.parse(mail)):
-                        found.append(mail)
-        return found
+            raise (c.OutcomeUnknown if logged_in else c.NotSent)(str(error)) from error

@@ -2,7 +2,8 @@
 
 import re
 from email.message import EmailMessage
-from html import unescape
+
+from bullpen.channels import text_of_html, without_quote
 
 PROOFS = {"dmarc": r"header\.from", "dkim": r"header\.[di]", "spf": r"smtp\.mailfrom"}
 
@@ -12,17 +13,15 @@ def verified_author(mail: EmailMessage, authserv_id: str) -> tuple[str, str]:
     addresses = [each for header in mail.get_all("From", []) for each in header.addresses]
     # Raw, because decoded words could add results. The own server's header is the first one.
     raw = [str(v)[:9999] for k, v in mail.raw_items() if k.lower() == "authentication-results"]
-    if len(addresses) != 1 or not addresses[0].addr_spec.isascii() or not raw:
-        return "", ""
-    results = re.sub(r'"[\w+/.@ -]*"|\([^()"\\]*\)', "", raw[0])
+    results = re.sub(r'"[\w+/.@ -]*"|\([^()"\\]*\)', "", (*raw, "")[0])
     server, *verdicts = results.split(";")
-    if server.split()[:1] != [authserv_id] or re.search(r'["\\()]', results):
+    own = server.split()[:1] == [authserv_id] and not re.search(r'["\\()]', results)
+    if len(addresses) != 1 or not addresses[0].addr_spec.isascii() or not own:
         return "", ""
     domain = rf"=(\S*@)?{re.escape(addresses[0].domain)}(\s|$)"
     proofs = [rf"(?is)\s*{method}=pass\s(.*\s)?{where}{domain}" for method, where in PROOFS.items()]
-    if not any(re.match(proof, each) for proof in proofs for each in verdicts):
-        return "", ""
-    return addresses[0].addr_spec.lower(), addresses[0].display_name
+    proven = any(re.match(proof, each) for proof in proofs for each in verdicts)
+    return (addresses[0].addr_spec.lower(), addresses[0].display_name) if proven else ("", "")
 
 
 def is_automatic(mail: EmailMessage) -> bool:
@@ -37,17 +36,8 @@ def text_of(mail: EmailMessage) -> str:
     """What the author wrote: the subject of a first mail, and no quoted mail at the end."""
     body = mail.get_body(("plain", "html"))
     text = str(body.get_content()) if body else ""
-    if body and body.get_content_subtype() == "html":
-        text = re.sub(r"\s+", " ", re.split(r"(?i)<body\b[^<>]*>", text)[-1])
-        text = "".join(re.split(r"(?i)</?(?:script|style)\b[^<>]*>", text)[::2])
-        text = re.sub(r"(?i)\s*<(?:br|div|h\d|li|p|tr)\b[^<>]*>\s*", "\n", text)
-        text = unescape(re.sub(r"<[^<>]*>", "", text))
-    lines = text.rstrip().splitlines()
-    if lines and lines[-1].startswith(">"):
-        while lines and (lines[-1].startswith(">") or not lines[-1].strip()):
-            lines.pop()
-        lines = lines[:-1] if lines and lines[-1].endswith(":") else lines  # "Ann wrote:"
-    text = "\n".join(lines).strip()
+    html = body is not None and body.get_content_subtype() == "html"
+    text = without_quote(text_of_html(text) if html else text).strip()
     if "In-Reply-To" not in mail and not text.startswith(("/", "@")):
         text = f"{mail.get('Subject', '')}\n\n{text}".strip()
     names = (each.get_filename("a file") for each in mail.iter_attachments())

@@ -39,6 +39,9 @@ from bullpen.channels.platform import Platform as Platform
 from bullpen.channels.platform import Progress as Progress
 from bullpen.channels.platform import Recovered as Recovered
 from bullpen.channels.platform import Sending as Sending
+from bullpen.channels.platform import Server as Server
 from bullpen.channels.platform import Stage as Stage
 from bullpen.channels.platform import Verdict as Verdict
+from bullpen.channels.text.received import text_of_html as text_of_html
+from bullpen.channels.text.received import without_quote as without_quote
 from bullpen.channels.text.tree import Document as Document

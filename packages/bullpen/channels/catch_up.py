@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from bullpen.channels.async_store import AsyncStore
 from bullpen.channels.failures import ChannelDown, RateLimited, SendFailed
-from bullpen.channels.inbound import Written
+from bullpen.channels.inbound import Inbound, Payload, Written
 from bullpen.channels.incoming.queue import IntakeQueue
 from bullpen.channels.platform import CatchUp, Place, Platform
 from bullpen.channels.waiting import wait_at_most
-from bullpen.core.channels.chats import ChatRecord, list_chats
+from bullpen.core.channels.chats import ChatRecord, find_chat, list_chats
 from bullpen.core.channels.health import Activity, find_health, report_activity
 from bullpen.core.clock import DAY, MINUTE
 from bullpen.core.errors import BullpenError
@@ -36,6 +36,8 @@ HOLD_SECONDS = 15.0
 """How long a catch-up after a new connection may delay live messages."""
 SWEEP_SECONDS = 300.0
 """How often the list of a whole account is read, which finds webhooks that never came."""
+FEED = "*"
+"""The chat that keeps the cursor of a feed; no platform has a chat of this name."""
 MAX_CHATS = 4
 MAX_RATE_WAIT_SECONDS = 120.0
 
@@ -74,6 +76,8 @@ class CatchUpReader:
         self._log = log
         self._channel = platform.context.account
         self._needed = asyncio.Event()
+        self._feed: Place | None = None
+        self._feed_lock = asyncio.Lock()
 
     def wake(self) -> None:
         """Something may have been missed."""
@@ -108,6 +112,38 @@ class CatchUpReader:
         if self._platform.catch_up is CatchUp.NONE:
             return result
         began_at = self._store.now
+        if self._platform.catch_up is CatchUp.FEED:
+            await self._read_feed(result)
+        else:
+            await self._read_places(result)
+        await self._report(began_at, str(result))
+        if result.found:
+            self._log.info("caught up: %s", result)
+        return result
+
+    async def poll(self) -> None:
+        """Fetch the new payloads of the feed, and wait until they are stored."""
+        await self._read_feed(CatchUpResult())
+
+    async def _read_feed(self, result: CatchUpResult) -> None:
+        """Read the feed from where it was last read, or from where the last process left it."""
+        async with self._feed_lock:
+            now = self._store.now
+            if self._feed is None:
+                self._feed = await self._store.read(lambda tx: self._feed_place(tx, now))
+            place = await self._read(self._feed, result)
+            self._feed = replace(place, since=now - MARGIN_MS)
+
+    def _feed_place(self, tx: Transaction, now: int) -> Place:
+        chat, health = find_chat(tx, self._channel, FEED), find_health(tx, self._channel)
+        cursor = "" if chat is None else chat.cursor or ""
+        # At the first start, only the last minutes before it are read.
+        times = () if health is None else (health.caught_up_at or 0, health.last_event_at or 0)
+        since = max(now - MAX_AGE_MS, max(times, default=0) or now) - MARGIN_MS
+        return Place(chat="", direct=False, cursor=cursor, since=since)
+
+    async def _read_places(self, result: CatchUpResult) -> None:
+        """Read the chats and threads, or the list of the whole account."""
         limit = asyncio.Semaphore(MAX_CHATS)
         done: set[str] = set()
 
@@ -121,10 +157,6 @@ class CatchUpReader:
             await asyncio.gather(*(read(each) for each in places))
             if result.found == found:  # otherwise a thread may have begun
                 break
-        await self._report(began_at, str(result))
-        if result.found:
-            self._log.info("caught up: %s", result)
-        return result
 
     async def _places(self) -> list[Place]:
         """The chats and threads to read, and where each was last read."""
@@ -156,8 +188,8 @@ class CatchUpReader:
         activity = Activity(caught_up_at=at, caught_up=text)
         await self._store.write(lambda tx: report_activity(tx, self._channel, activity))
 
-    async def _read(self, place: Place, result: CatchUpResult) -> None:
-        """Read one place page by page."""
+    async def _read(self, place: Place, result: CatchUpResult) -> Place:
+        """Read one place page by page; returns up to where."""
         found = 0
         stored: Sequence[asyncio.Future[None]] = ()
         while found < MAX_PER_CHAT:
@@ -169,21 +201,37 @@ class CatchUpReader:
             stored = [self._intake.add(each, missed=True) for each in page]
             await asyncio.gather(*stored)
             found += len(page)
-            cursor = next(
-                (
-                    new.cursor
-                    for each in reversed(page)
-                    if isinstance(new := self._platform.parse(each), Written) and new.cursor
-                ),
-                "",
-            )
-            if len(page) < PAGE or not cursor or cursor == place.cursor:
+            cursor = next(filter(None, map(self._cursor_of, reversed(page))), "")
+            last, place = place, replace(place, cursor=cursor or place.cursor)
+            if len(page) < PAGE or place == last:
                 break
-            place = Place(chat=place.chat, direct=place.direct, cursor=cursor, since=place.since)
         else:
             result.incomplete += 1
         result.found += found
         result.chats += 1
+        return place
+
+    def _cursor_of(self, payload: Payload) -> str:
+        """The place of a payload; empty if it has none, or cannot be read."""
+        if self._platform.catch_up is CatchUp.FEED:
+            return str(payload["cursor"])
+        try:
+            new = self._platform.parse(payload)
+        except Exception:  # intake has logged it
+            return ""
+        return new.cursor if isinstance(new, Written) else ""
+
+
+def parse_feed(platform: Platform) -> Callable[[Payload], Inbound | None]:
+    """The `parse` of a platform whose payloads have their places in a feed."""
+
+    def parse(payload: Payload) -> Inbound | None:
+        new = platform.parse(payload)
+        if isinstance(new, Written):
+            new = replace(new, cursor=str(payload["cursor"]), cursor_chat=FEED)
+        return new
+
+    return parse
 
 
 def read_from(chat: ChatRecord, now: int) -> Place:

@@ -19,7 +19,7 @@ from dataclasses import replace
 from typing import Any
 
 from bullpen.channels.async_store import AsyncStore, store_id
-from bullpen.channels.catch_up import CatchUpReader
+from bullpen.channels.catch_up import CatchUpReader, parse_feed
 from bullpen.channels.failures import ChannelDown
 from bullpen.channels.files.attachments import Attachments
 from bullpen.channels.files.fetching import FetchingClient
@@ -30,7 +30,7 @@ from bullpen.channels.incoming.queue import IntakeQueue
 from bullpen.channels.outgoing.delivering import Deliverer
 from bullpen.channels.outgoing.queue import Outgoing
 from bullpen.channels.outgoing.recovery import Recovery
-from bullpen.channels.platform import ChannelContext, Platform
+from bullpen.channels.platform import CatchUp, ChannelContext, Platform
 from bullpen.channels.progress import ProgressDisplay
 from bullpen.channels.waiting import wait_at_most, wait_for_first
 from bullpen.channels.watchdog import Silent, Watchdog
@@ -190,11 +190,12 @@ class Client:
         )
         self._intake = IntakeQueue(
             self._store,
-            platform.parse,
+            platform.parse if platform.catch_up is not CatchUp.FEED else parse_feed(platform),
             self._incoming,
             self._health,
             self._follow_up.taken,
             log,
+            poll=lambda: self._catch_up.poll(),
             reorders=platform.reorders,
         )
         self._recovery = Recovery(self._store, platform, self._outgoing, self._worker, id_, log)

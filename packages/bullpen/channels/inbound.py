@@ -13,7 +13,9 @@ MAX_ID_CHARS = 600
 MAX_TIME = 1 << 53
 
 Payload = Mapping[str, object]
-"""What the platform pushed, or a look-up found, as JSON. `parse` reads both in the same way."""
+"""What the platform pushed, or a look-up found, as JSON. `parse` reads both in the same way.
+
+In a feed, `cursor` is its place there. It counts also if `parse` finds nothing of interest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

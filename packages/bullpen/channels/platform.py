@@ -15,13 +15,17 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import ClassVar, Protocol
+from ssl import SSLContext, create_default_context
+from typing import ClassVar, NamedTuple, Protocol
 
 from bullpen.channels.inbound import Attachment, Chat, Inbound, Payload
 from bullpen.channels.text.tree import Document
 from bullpen.core.answers.attachments import OpenFile
-from bullpen.core.clock import Clock
+from bullpen.core.clock import MINUTE, Clock
 from bullpen.core.registry import ChannelInfo
+from bullpen.core.registry.channels import split_server
+
+LOOPBACK = ("127.0.0.1", "::1")
 
 
 class Intake(Protocol):
@@ -47,13 +51,20 @@ class Intake(Protocol):
         """The platform sent something, for example a keep-alive."""
         ...
 
+    async def poll(self) -> None:
+        """Take in the new payloads of the feed, from `missed`; raises the errors of `missed`.
+
+        Only for a platform that does not push: `receive` calls this at intervals.
+        """
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
     """A chat or thread whose history is read from its cursor."""
 
     chat: str
-    """The chat; for a thread, `cursor_chat` of its messages."""
+    """The chat; for a thread, `cursor_chat` of its messages. Empty for the whole account."""
     direct: bool
     cursor: str
     """The place of the last message that was taken in; empty if there is none."""
@@ -182,6 +193,15 @@ class Finding:
     hint: str = ""
 
 
+class Server(NamedTuple):
+    """A server that is reached without HTTP."""
+
+    host: str
+    port: int
+    tls: SSLContext | None
+    """It verifies the certificate; `SSL_CERT_FILE` names more authorities. None on loopback."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelContext:
     """What a platform is made with."""
@@ -203,6 +223,15 @@ class ChannelContext:
         """The name of the account: `slack`, or `slack-sage`."""
         return self.info.name
 
+    def server(self, name: str) -> Server:
+        """The server that a setting of the form HOST:PORT names.
+
+        Only to 127.0.0.1 and ::1 may a password go without TLS.
+        """
+        host, port = split_server(self.setting(name))
+        is_loopback = host in LOOPBACK
+        return Server(host, port, None if is_loopback else create_default_context())
+
 
 class CatchUp(StrEnum):
     """How the messages that were written while the client was down are fetched."""
@@ -212,7 +241,12 @@ class CatchUp(StrEnum):
     CHATS = "chats"
     """`missed` is called for each chat and thread."""
     ACCOUNT = "account"
-    """`missed` is called once, with an empty chat."""
+    """`missed` is called once, with an empty chat and cursor."""
+    FEED = "feed"
+    """`missed` is called once, with an empty chat and the cursor of the account's one feed.
+
+    Each of its payloads has its place in the feed under the key `cursor`; `Written.cursor` is not
+    used."""
 
 
 class Platform(ABC):
@@ -250,17 +284,26 @@ class Platform(ABC):
         Raises `ChannelDown`. An `OSError` or a time-out means that the platform is not reachable.
         """
 
-    @abstractmethod
     async def receive(self, intake: Intake) -> None:
-        """Receive until cancelled. Reconnects automatically; raises `ChannelDown` if it cannot."""
+        """Receive until cancelled. Reconnects automatically; raises `ChannelDown` if it cannot.
+
+        By default, a feed is read every `poll_seconds`, which is a setting of the account.
+        """
+        if self.catch_up is not CatchUp.FEED:
+            raise NotImplementedError(f"{type(self).__name__} has no method `receive`")
+        intake.connected()
+        while True:
+            await intake.poll()
+            await asyncio.sleep(int(self.context.setting("poll_seconds")))
 
     @abstractmethod
     def parse(self, payload: Payload) -> Inbound | None:
         """What a payload says; None if it is of no interest. Pure: no network, no state."""
 
-    @abstractmethod
     def fits(self, text: Document) -> bool:
-        """Whether a text is small enough for one part."""
+        """Whether a text is small enough for one part; by default, as `text_characters` says."""
+        limit = self.context.info.limits.text_characters
+        return limit is None or len(text.plain()) <= limit
 
     @abstractmethod
     async def send(self, sending: Sending, note: Note) -> str:
@@ -272,6 +315,11 @@ class Platform(ABC):
     async def recover(self, sending: Sending) -> Recovered:
         """What became of a part without an answer."""
         return Recovered(Verdict.CANNOT_TELL)
+
+    def not_found(self, sending: Sending, settled_ms: int = 2 * MINUTE) -> Recovered:
+        """A part that is not on the platform: it was not sent, or is not listed there yet."""
+        settled = self.context.clock.now() - sending.began_at > settled_ms
+        return Recovered(Verdict.NOT_SENT if settled else Verdict.LATER)
 
     async def chats(self) -> Sequence[Chat] | None:
         """The chats that the bot is in, if the platform lists them."""

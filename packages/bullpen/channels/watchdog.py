@@ -2,7 +2,7 @@
 
 Connections exist that answer every ping and deliver no message. After a time without any message
 the platform is asked whether it has newer ones. If it has, they are fetched, and the account
-connects again. Accounts whose whole list is read at intervals need no watchdog.
+connects again. Accounts whose whole list or feed is read at intervals need no watchdog.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Watchdog:
 
     async def run(self) -> None:
         """Watch until cancelled."""
-        if self._platform.catch_up is CatchUp.ACCOUNT:
+        if self._platform.catch_up in (CatchUp.ACCOUNT, CatchUp.FEED):
             return
         while True:
             await asyncio.sleep(CHECK_SECONDS)

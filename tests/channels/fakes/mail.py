@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import imaplib
+import ssl
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from email import message_from_bytes, policy
 from email.message import EmailMessage
@@ -19,6 +20,7 @@ from typing import Any, Self
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 
+from bullpen.channels.connection_gate import stop_accepting
 from tests.ports import free_port
 from tests.processor.working import eventually
 
@@ -27,21 +29,60 @@ PASSWORD = "the password of the mailbox"
 SERVER = "mx.example.net"
 
 
+IMAP = """
+import asyncio, ssl, sys
+from functools import partial
+from pymap.main import main
+
+certificate = sys.argv.pop(1)
+if certificate:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificate)
+    asyncio.start_server = partial(asyncio.start_server, ssl=context)
+main()
+"""
+"""The IMAP server; pymap itself has no TLS from the first byte."""
+
+
 class _Smtp(Controller):
+    """The SMTP server; with a certificate, it takes nothing before STARTTLS."""
+
+    def __init__(self, handler: MailServer, port: int, certificate: Path | None) -> None:
+        super().__init__(handler, hostname="127.0.0.1", port=port)
+        self._tls = None
+        if certificate is not None:
+            self._tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+            self._tls.load_cert_chain(certificate)
+        self._connections: list[SMTP] = []
+
     def factory(self) -> SMTP:
-        return SMTP(
+        secure = self._tls is not None
+        connection = SMTP(
             self.handler,
-            authenticator=_authenticate,
-            auth_require_tls=False,
+            authenticator=self.handler.authenticate,
+            auth_require_tls=secure,
+            require_starttls=secure,
+            tls_context=self._tls,
             hostname="localhost",
         )
+        self._connections.append(connection)
+        return connection
 
+    def stop(self, no_assert: bool = False) -> None:
+        """Stop, and leave no connection open. May be called if `start` has failed."""
+        if self.server is not None:
+            asyncio.run_coroutine_threadsafe(self._close(self.server), self.loop).result(10)
+            super().stop(no_assert)
+        elif not self.loop.is_running():
+            self.loop.close()
 
-def _authenticate(
-    server: object, session: object, envelope: object, mechanism: str, data: object
-) -> AuthResult:
-    right = isinstance(data, LoginPassword) and data.password == PASSWORD.encode()
-    return AuthResult(success=right, handled=False)
+    async def _close(self, server: asyncio.AbstractServer) -> None:
+        assert isinstance(server, asyncio.Server)
+        await stop_accepting(each.fileno() for each in server.sockets)
+        for each in self._connections:
+            if isinstance(each.transport, asyncio.Transport):
+                each.transport.abort()
+        await asyncio.sleep(0)  # they are closed in the next round of the loop
 
 
 @dataclass
@@ -49,6 +90,8 @@ class MailServer:
     """The server of the bot's own domain, and what people received from it."""
 
     sent: list[EmailMessage] = field(default_factory=list)
+    logins: list[bool] = field(default_factory=list)
+    """Whether each login at the SMTP server had the right password."""
     refusals: dict[str, str] = field(default_factory=dict)
     """What to answer to a recipient."""
     lost_answers: int = 0
@@ -56,17 +99,27 @@ class MailServer:
     refused_content: str = ""
     """What to answer to the content of each mail."""
     keeps_copies: bool = False
+    certificate: Path | None = None
+    """A file with a key and its certificate. Both servers then have TLS, and are `localhost`."""
     imap_port: int = field(default_factory=free_port)
+    smtp_port: int = field(default_factory=free_port)
     _count: int = 0
+    _running: ExitStack = field(default_factory=ExitStack)
 
     def __enter__(self) -> Self:
-        program = (sys.executable, "-c", "from pymap.main import main; main()")
+        program = (sys.executable, "-c", IMAP, str(self.certificate or ""))
         listen = ("--host", "127.0.0.1", "--port", str(self.imap_port), "--no-tls")
         account = ("--demo-user", BOT, "--demo-password", PASSWORD)
-        self._imap = subprocess.Popen([*program, *listen, "dict", *account])
-        self._smtp = _Smtp(self, hostname="127.0.0.1", port=free_port())
-        self._smtp.start()
-        eventually(self._is_up, "the IMAP server listens")
+        with ExitStack() as starting:
+            imap = subprocess.Popen([*program, *listen, "dict", *account])
+            starting.callback(imap.wait)
+            starting.callback(imap.kill)
+            smtp = _Smtp(self, self.smtp_port, self.certificate)
+            starting.callback(smtp.stop)
+            smtp.start()
+            eventually(lambda: imap.poll() is not None or self._is_up(), "IMAP is up")
+            assert imap.poll() is None, "the IMAP server has ended"
+            self._running = starting.pop_all()
         return self
 
     def __exit__(
@@ -75,9 +128,7 @@ class MailServer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._smtp.stop()
-        self._imap.kill()
-        self._imap.wait()
+        self._running.close()
 
     @property
     def settings(self) -> dict[str, str]:
@@ -86,12 +137,14 @@ class MailServer:
             "address": BOT,
             "password": PASSWORD,
             "authserv_id": SERVER,
-            "imap_server": f"127.0.0.1:{self.imap_port}",
-            "imap_tls": "none",
-            "smtp_server": f"127.0.0.1:{self._smtp.port}",
-            "smtp_tls": "none",
+            "imap_server": f"{self._host}:{self.imap_port}",
+            "smtp_server": f"{self._host}:{self.smtp_port}",
             "poll_seconds": "1",
         }
+
+    @property
+    def _host(self) -> str:
+        return "127.0.0.1" if self.certificate is None else "localhost"
 
     def _is_up(self) -> bool:
         try:
@@ -103,9 +156,16 @@ class MailServer:
 
     @contextmanager
     def _box(self) -> Iterator[imaplib.IMAP4]:
-        with imaplib.IMAP4("127.0.0.1", self.imap_port, timeout=10) as box:
+        with self._connect() as box:
             box.login(BOT, PASSWORD)
             yield box
+
+    def _connect(self) -> imaplib.IMAP4:
+        if self.certificate is None:
+            return imaplib.IMAP4(self._host, self.imap_port, timeout=10)
+        tls = ssl.create_default_context(cafile=str(self.certificate))
+        tls.check_hostname = False
+        return imaplib.IMAP4_SSL(self._host, self.imap_port, ssl_context=tls, timeout=10)
 
     def _store(self, folder: str, mail: bytes) -> None:
         with self._box() as box:
@@ -142,6 +202,12 @@ class MailServer:
         return str(mail["Message-ID"])
 
     # What aiosmtpd calls.
+
+    def authenticate(
+        self, server: object, session: object, envelope: object, mechanism: str, data: object
+    ) -> AuthResult:
+        self.logins.append(isinstance(data, LoginPassword) and data.password == PASSWORD.encode())
+        return AuthResult(success=self.logins[-1], handled=False)
 
     async def handle_RCPT(  # noqa: N802
         self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]

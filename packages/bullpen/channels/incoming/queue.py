@@ -11,7 +11,7 @@ import asyncio
 import logging
 import sqlite3
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -64,14 +64,19 @@ class IntakeQueue:
         on_taken: Callable[[Taken], None],
         log: logging.Logger,
         *,
+        poll: Callable[[], Awaitable[None]] | None = None,
         reorders: bool = False,
     ) -> None:
-        """`on_taken` is called after the commit, for each message that was stored."""
+        """`on_taken` is called after the commit, for each message that was stored.
+
+        `poll` adds the new payloads of the feed, for a platform that does not push.
+        """
         self._store = store
         self._parse = parse
         self._incoming = incoming
         self._connection = connection
         self._on_taken = on_taken
+        self._poll = poll
         self._log = log
         self._reorders = reorders
         self._items: deque[_Item] = deque()
@@ -83,6 +88,12 @@ class IntakeQueue:
         self.connected = connection.connected
         self.disconnected = connection.disconnected
         self.heard = connection.heard
+
+    async def poll(self) -> None:
+        """Take in the new payloads of the feed."""
+        assert self._poll is not None
+        await self._poll()
+        self.heard()
 
     def hold(self, seconds: float) -> None:
         """Keep live payloads until `release`, at most this time: missed messages come first."""

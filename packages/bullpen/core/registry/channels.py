@@ -60,6 +60,8 @@ class ChannelSetting:
     """The least and the largest value; None if it is not a number."""
     url: bool = False
     """Whether it is a URL."""
+    server: bool = False
+    """Whether it is a server, as HOST:PORT."""
     fixed: str = ""
     """Why it can only be changed on the machine itself."""
 
@@ -74,6 +76,8 @@ class ChannelSetting:
             return _check_number(value, *self.limits)
         if self.url and not _is_url(value):
             raise ValueError("must be a URL such as https://bullpen.example.org")
+        if self.server:
+            split_server(value)
         return value
 
     def applies(self, values: Mapping[str, str]) -> bool:
@@ -94,6 +98,17 @@ def _check_number(value: str, least: int, most: int) -> str:
 def _is_url(value: str) -> bool:
     url = urlsplit(value)
     return url.scheme in ("http", "https", "ws", "wss") and bool(url.hostname)
+
+
+def split_server(value: str) -> tuple[str, int]:
+    """The host and port of HOST:PORT; raises ValueError for another form."""
+    host, _, port = value.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not re.fullmatch(r"[\w.:-]+", host) or not re.fullmatch(r"[0-9]{1,5}", port):
+        raise ValueError("must be HOST:PORT, such as mail.example.org:993")
+    if not 1 <= int(port) <= MAX_PORT:
+        raise ValueError(f"must have a port of at most {MAX_PORT}")
+    return host, int(port)
 
 
 COMMON_SETTINGS = (
