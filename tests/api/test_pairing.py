@@ -59,14 +59,17 @@ def test_a_request_can_be_dismissed(served: Served, inside: Store) -> None:
     assert served.get("/api/pairing")["pending"] == []
     assert tier(inside, "api-2") is None
     assert served.refused("DELETE", f"/api/pairing/pending/{code}") == (404, "unknown_code")
+    with inside.write() as tx:
+        assert request_pairing(tx, CHANNEL, "api-2", "Bob") is None  # one reply an hour
 
 
 def test_a_tier_and_the_access_of_a_group_are_changed(served: Served, inside: Store) -> None:
-    path = f"/api/pairing/{CHANNEL}/api-3"
+    assert served.refused("PUT", f"/api/pairing/{CHANNEL}/@bob", {"tier": "guest"})[0] == 400
+    path = f"/api/pairing/{CHANNEL}/4713"
     served.ok("PUT", path, {"tier": "guest"})
-    assert tier(inside, "api-3") is Tier.GUEST
+    assert tier(inside, "4713") is Tier.GUEST
     served.ok("PUT", path, {"tier": "blocked"})
-    assert tier(inside, "api-3") is Tier.BLOCKED
+    assert tier(inside, "4713") is Tier.BLOCKED
     for body in ({}, {"tier": "king"}, {"tier": "guest", "access": "members"}):
         assert served.refused("PUT", path, body)[0] == 400, body
     with inside.write() as tx:

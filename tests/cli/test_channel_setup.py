@@ -125,7 +125,45 @@ def test_a_secret_is_refused_as_an_argument(loft: Bullpen) -> None:
     refused = set_up(loft, "pigeon", "--set", "token", GOOD)
     assert refused.status == 2
     assert "is a secret and cannot be given as an argument" in refused.err
+    assert "Use --set token - to give it on standard input" in refused.err
     assert GOOD not in refused.err
+
+
+def test_a_wrong_name_is_answered_with_the_names_of_this_account(bullpen: Bullpen) -> None:
+    refused = bullpen("channel", "setup", "slack-sage", "--set", "bot_tokn", "-")
+    assert refused.status == 2
+    assert "setting 'bot_tokn' does not exist. Did you mean 'bot_token'?" in refused.err
+    assert "Settings of slack-sage: bot_token, transport," in refused.err
+    for name, meant in (("slack_sage", "slack-sage"), ("Slack", "slack"), ("slak", "slack")):
+        assert f"Did you mean '{meant}'?" in bullpen("channel", "setup", name).err
+    assert "channel 'web' has no client" in bullpen("channel", "setup", "web").err
+    wrong = bullpen("channel", "setup", "sms", "--owner", "Ann")
+    assert (wrong.status, "invalid id 'Ann' of a person on sms" in wrong.err) == (2, True)
+
+
+def test_an_account_with_the_bot_of_another_one_is_refused(bullpen: Bullpen) -> None:
+    token = ("--set", "bot_token", "-", "--json")
+    bullpen.ok("channel", "setup", "discord", *token, "--no-check", stdin="discord-token\n")
+    refused = bullpen("channel", "setup", "discord-two", *token, stdin="discord-token\n")
+    assert refused.status == 1
+    assert [each["text"] for each in refused.json["findings"]] == ["discord has the same bot_token"]
+    assert "discord-two" not in saved(bullpen)
+
+
+def test_a_command_that_changes_a_setting_is_not_a_hint_within_setup(bullpen: Bullpen) -> None:
+    refused = bullpen("channel", "setup", "telegram", "--set", "bot_token", "-", stdin="xoxb-1\n")
+    assert refused.status == 1
+    assert "123456:ABC…, and set `bot_token`." in refused.err
+    assert "config set" not in refused.err
+
+
+def test_the_owner_writes_to_the_number_of_a_phone_channel(bullpen: Bullpen) -> None:
+    values = {"account_sid": "AC1", "number": "+15550000001"}
+    words = [word for name, value in values.items() for word in ("--set", name, value)]
+    secret = ("--set", "auth_token", "-", "--no-check")
+    done = bullpen.ok("channel", "setup", "sms", *words, *secret, stdin="secret\n")
+    assert "Write to +15550000001, then: bullpen pairing approve CODE --tier owner" in done.err
+    assert "Write to +15550000001" in bullpen("channel", "test", "sms").err
 
 
 def test_the_owner_is_set_and_a_probe_in_their_chat_is_kept(loft: Bullpen) -> None:
@@ -160,8 +198,18 @@ def test_at_a_terminal_it_asks_until_the_answers_are_valid_and_hides_secrets(lof
         person.until("It must be at least 30 and at most 50.")
         person.type("42\n")
         person.until("the loft refuses the token")
-        person.until("Save anyway?")
-        person.type("n\n")
+        person.until("Enter the settings again, save them anyway, or cancel?")
+        person.type("again\n")
+        person.until("token: Token of the loft [********]")
+        person.type(f"{GOOD}\n")
+        person.until("[foot]")
+        person.type("\n")
+        person.until("shoes: Size of the shoes [42]")
+        person.type("\n")
+        person.until("connected as Bluebell")
+        person.until("Your id on pigeon")
+        person.type("\x03")
+        person.until("Cancelled. Nothing was saved.")
         assert person.end() == 1
     assert saved(loft) == ""
     assert WRONG not in person.shown

@@ -17,7 +17,8 @@ from bullpen.cli.lazy import walk_commands
 from bullpen.cli.main import cli
 from bullpen.core.events.base import EventField
 from bullpen.core.events.vocabulary import EVENT_TYPES
-from bullpen.core.registry.channels import CHANNELS, COMMON_SETTINGS, ChannelSetting
+from bullpen.core.registry import CHANNELS, ChannelSetting
+from bullpen.core.registry.channel_settings import COMMON_SETTINGS
 from bullpen.core.settings import FIELDS
 from bullpen.core.settings.file import FIXED_SETTINGS
 from bullpen.core.states import LANE_STATES, MESSAGE_STATES, RESPONSE_STATES, State, StateInfo

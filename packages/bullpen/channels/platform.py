@@ -328,7 +328,7 @@ class Platform(ABC):
     async def person_name(self, person: str) -> str:
         """The name of a person, for messages without one; empty if it is not known.
 
-        Called only for people who may write to the bot.
+        Called for people who may write to the bot, and for an unpaired person who got a code.
         """
         return ""
 

@@ -115,7 +115,9 @@ def pause(tx: Transaction, name: str) -> Result:
     Example:
       bullpen channel pause slack
     """
-    get_channel(tx, name)
+    record = get_channel(tx, name)
+    if record.missing:
+        raise _not_set_up(record)
     changed = pause_channel(tx, name)
     text = f"Paused {name}. Next: bullpen channel resume {name}"
     return _moved(tx, name, text if changed else f"{name} is already paused.")
@@ -204,6 +206,8 @@ def manifest(settings: Settings, name: str, app: str) -> Result:
     Example:
       bullpen channel manifest slack > manifest.json
     """
+    if not app.strip():
+        raise click.UsageError("the name of the app is empty")
     info = CHANNELS.find(name)
     if not isinstance(info, ChannelInfo) or not info.manifest:
         known = [each.name for each in CHANNELS.built_in.values() if each.manifest]

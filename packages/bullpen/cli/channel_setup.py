@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 
 import click
 
 from bullpen.cli import completion
 from bullpen.cli.channel_check import Finding, check_account, write_findings
+from bullpen.cli.channel_questions import Setup, ask, ask_owner, assigned, choose_port
 from bullpen.cli.command import (
     Result,
     command,
@@ -20,50 +22,27 @@ from bullpen.cli.command import (
     read_transaction,
     write_transaction,
 )
-from bullpen.cli.config_set import parse_assignments
 from bullpen.cli.errors import print_error
 from bullpen.cli.output import echo, style
-from bullpen.cli.setup_prompts import DefaultPrompter, Prompter, TerminalPrompter
+from bullpen.cli.setup_prompts import DefaultPrompter, TerminalPrompter
 from bullpen.cli.up import failure_reason, wait_for_services
 from bullpen.core.channels.chats import list_chats
 from bullpen.core.channels.health import Activity, lock_health, report_activity
-from bullpen.core.channels.people import find_owner
+from bullpen.core.channels.people import check_person_id, find_owner, how_to_pair
 from bullpen.core.errors import BadSetting, BullpenError, ServiceFailed
 from bullpen.core.inspect.channels import check_client
-from bullpen.core.message import PULL_CHANNELS
-from bullpen.core.registry import CHANNELS, ChannelInfo, ChannelSetting
 from bullpen.core.settings import Settings
-from bullpen.core.settings.accounts import parse_account_setting
 from bullpen.core.settings.file import SettingsFile, Value
 from bullpen.core.settings.parse import load_lenient
-from bullpen.core.text import MASK
+from bullpen.ops.doctor.channels import find_shared
 from bullpen.ops.services.add import add_new_services
 from bullpen.ops.services.launch import STOP_MARGIN_SECONDS, start_lock
 from bullpen.ops.services.supervisor import CORE_SERVICES, DOWN_STATES, Supervisor
 
+AGAIN, SAVE, CANCEL = FAILURE_CHOICES = ("again", "save", "cancel")
+AFTER_FAILURE = "Enter the settings again, save them anyway, or cancel?"
 START_SECONDS = 60.0
 STOP_SECONDS = 60.0
-
-
-@dataclass(slots=True)
-class Setup:
-    """An account that is being set up."""
-
-    settings: Settings
-    info: ChannelInfo
-    prompter: Prompter
-    new: dict[str, str] = field(default_factory=dict)
-    """New values by the short name, such as `bot_token`."""
-
-    @property
-    def name(self) -> str:
-        """The name of the account."""
-        return self.info.name
-
-    @property
-    def values(self) -> dict[str, str]:
-        """The present values with the new ones, and the defaults."""
-        return {**self.settings.account(self.name), **self.new}
 
 
 @command(name="setup", people_only="set up channels")
@@ -108,27 +87,23 @@ def setup(
       bullpen channel setup slack --probe
     """
     info = check_client(name)
+    if owner:
+        check_person_id(name, owner)
     asks = not no_input and sys.stdin.isatty() and sys.stdout.isatty() and not json_requested()
     work = Setup(settings, info, TerminalPrompter() if asks else DefaultPrompter())
-    work.new = _assigned(work, assignments)
-    if asks and not assignments:
-        _ask(work)
-    _choose_port(work)
-    if missing := info.missing(work.values):
-        setting = info.setting(missing[0])
-        value = "-" if setting is not None and setting.secret else "VALUE"
-        raise BadSetting(
-            f"{name}.{missing[0]} is not set",
-            hint=f"Add --set {missing[0]} {value}, or run the command at a terminal.",
-        )
-    with _stopped(work, needed=probe or not no_check) as stopped:
-        findings = [] if no_check else check_account(settings, name, work.values)
-        _print_findings(findings)
-        if _failed(findings) and not (asks and work.prompter.yes("Save anyway?", default=False)):
-            return _not_saved(work, findings)
-        changed, restart = _save(work, owner or _ask_owner(work))
-        probed = [each for each in _probe(work) if each not in findings] if probe else []
-        _print_findings(probed)
+    work.new = assigned(work, assignments)
+    with _cancelled(work):
+        if asks:
+            ask(work, only_missing=bool(assignments))
+        choose_port(work)
+        _require_complete(work)
+        with _stopped(work, needed=probe or not no_check) as stopped:
+            findings = [] if no_check else _check(work)
+            if _failed(findings) and not _save_anyway(work, findings):
+                return _not_saved(work, findings)
+            changed, restart = _save(work, owner or ask_owner(work))
+            probed = [each for each in _probe(work) if each not in findings] if probe else []
+            _print_findings(work, probed)
     started = False if no_start else _start(work, restart=not stopped)
     return Result(
         {
@@ -144,77 +119,56 @@ def setup(
     )
 
 
-def _assigned(work: Setup, assignments: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """The values of --set; a secret is read from standard input."""
-    words = [f"{work.name}.{name}={value}" for name, value in assignments]
-    file = SettingsFile(work.settings.home, {}, here=True)
-    found = parse_assignments(words, file)
-    return {
-        name.partition(".")[2]: parse_account_setting(name, value) for name, value in found.items()
-    }
+@contextmanager
+def _cancelled(work: Setup) -> Iterator[None]:
+    """Say what Ctrl-C at a question means."""
+    try:
+        yield
+    except (click.Abort, KeyboardInterrupt):
+        if not work.prompter.there:
+            raise
+        echo("\nCancelled. Nothing was saved.", err=True)
+        sys.exit(1)
 
 
-def _ask(work: Setup) -> None:
-    """Ask for each setting that the account needs; Enter keeps the present value."""
-    if work.info.manifest:
-        work.prompter.say(f"To create the app: bullpen channel manifest {work.name}")
-    for setting in work.info.settings:
-        if _is_asked(setting, work):
-            value = _ask_one(work, setting)
-            if value:
-                work.new[setting.name] = value
-
-
-def _choose_port(work: Setup) -> None:
-    """Give the listener of a further account a port that no other account has."""
-    port = work.info.setting("port")
-    if port is None or "port" in work.new or not port.applies(work.values):
+def _require_complete(work: Setup) -> None:
+    missing = work.info.missing(work.values)
+    if not missing:
         return
-    others = {*CHANNELS.built_in, *work.settings.accounts.names()} - {work.name}
-    used = {work.settings.account(each).get("port") for each in others}
-    free = int(work.values["port"])
-    while str(free) in used:
-        free += 1
-    if str(free) != work.values["port"]:
-        work.new["port"] = str(free)
-
-
-def _is_asked(setting: ChannelSetting, work: Setup) -> bool:
-    """Whether setup asks for it: it is required or wanted, or decides what else is."""
-    decides = any(each.when and each.when[0] == setting.name for each in work.info.settings)
-    return setting.applies(work.values) and (setting.required or setting.asked or decides)
-
-
-def _ask_one(work: Setup, setting: ChannelSetting) -> str:
-    now = work.values[setting.name]
-    question = f"{setting.name}: {setting.doc.rstrip('.').replace('`', '')}"
-    if not (now or setting.required):
-        question += " (empty = none)"
-    while True:
-        if setting.secret:
-            kept = f"{question} [{MASK}]" if now else question
-            value = work.prompter.secret(kept)
-        elif setting.choices:
-            value = work.prompter.choose(question, setting.choices, now or setting.choices[0])
-        else:
-            value = work.prompter.text(question, now)
-        try:
-            value = setting.check(value)
-        except ValueError as error:
-            work.prompter.say(f"  It {error}.")
-            continue
-        if value or now or not setting.required:
-            return value
-        work.prompter.say("  It is required. Ctrl-C stops; nothing was saved.")
-
-
-def _ask_owner(work: Setup) -> str:
-    """The owner's id on this channel, if notices do not go to another one."""
-    if work.settings.owner_channel not in PULL_CHANNELS or not work.prompter.there:
-        return ""
-    return work.prompter.text(
-        f"Your id on {work.name}, to get notices and questions there (empty = after pairing)"
+    setting = work.info.setting(missing[0])
+    value = "-" if setting is not None and setting.secret else "VALUE"
+    raise BadSetting(
+        f"{work.name}.{missing[0]} is not set",
+        hint=f"Add --set {missing[0]} {value}, or run the command at a terminal.",
     )
+
+
+def _check(work: Setup) -> list[Finding]:
+    """Check the settings: first what needs no connection, then with the platform."""
+    if shared := find_shared(work.settings, work.name, work.values):
+        what, other = shared
+        text, hint = f"{other} has the same {what}", f"Each account needs a {what} of its own."
+        findings = [Finding(ok=False, code="same_bot", text=text, hint=hint)]
+    else:
+        if work.prompter.there:
+            work.prompter.say(f"Connecting to {work.info.platform} ...")
+        findings = check_account(work.settings, work.name, work.values)
+    _print_findings(work, findings)
+    return findings
+
+
+def _save_anyway(work: Setup, findings: list[Finding]) -> bool:
+    """Let a person enter the settings again, until the check passes or they save or cancel."""
+    while _failed(findings):
+        if not work.prompter.there:
+            return False
+        choice = work.prompter.choose(AFTER_FAILURE, FAILURE_CHOICES, AGAIN)
+        if choice != AGAIN:
+            return choice == SAVE
+        ask(work)
+        choose_port(work)
+        findings[:] = _check(work)
+    return True
 
 
 def _save(work: Setup, owner: str) -> tuple[list[str], list[str]]:
@@ -301,13 +255,16 @@ def _failed(findings: Sequence[Finding]) -> bool:
     return any(not each.ok for each in findings)
 
 
-def _print_findings(findings: Sequence[Finding]) -> None:
+def _print_findings(work: Setup, findings: Sequence[Finding]) -> None:
     """Print a line for each finding to standard error, and what to do about a failed one."""
+    # Hints are written for an account that runs; here, its settings are asked for.
+    command = re.compile(rf"(?:run )?`bullpen config set {re.escape(work.name)}\.(\w+)[^`]*`")
     for each in findings:
         mark = style("ok", fg="green") if each.ok else style("failed", fg="red")
         echo(f"  {mark}  {each.text}", err=True)
         if each.hint:
-            echo(f"      {each.hint}", err=True)
+            hint = command.sub(r"set `\1`", each.hint)
+            echo(f"      {hint}", err=True)
 
 
 def _not_saved(work: Setup, findings: Sequence[Finding]) -> Result:
@@ -345,4 +302,4 @@ def _next_steps(work: Setup, started: bool, restart: Sequence[str]) -> Iterator[
     if _has_owner(work):
         yield f"To test it: bullpen channel test {work.name}"
     else:
-        yield "Write to the bot, then: bullpen pairing approve CODE --tier owner"
+        yield how_to_pair(work.settings, work.name)

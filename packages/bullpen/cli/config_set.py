@@ -130,17 +130,23 @@ def _secret(name: str, value: str) -> str:
             f"Run `bullpen config set {name}` to be asked for it, or add `-` to read it from "
             "standard input.",
         )
+    return read_secret(name)
+
+
+def read_secret(name: str) -> str:
+    """Ask for a secret at a terminal, or read it from standard input."""
     if sys.stdin.isatty():
         asked: str = click.prompt(name, hide_input=True, err=True)
         return asked.strip()
-    return _read_value(name)
+    return read_value(name)
 
 
 def _plain(name: str, value: str) -> str:
-    return _read_value(name) if value == STANDARD_INPUT and not sys.stdin.isatty() else value
+    return read_value(name) if value == STANDARD_INPUT and not sys.stdin.isatty() else value
 
 
-def _read_value(name: str) -> str:
+def read_value(name: str) -> str:
+    """Read a value from a line of standard input."""
     line = sys.stdin.readline().strip()
     if not line:
         raise click.UsageError(f"standard input has no value for {name}")

@@ -28,6 +28,7 @@ from bullpen.ops.services.launch import (
 )
 from bullpen.ops.services.programs import RENAMED_SERVICES
 from bullpen.ops.services.recovery import begin_recovery
+from bullpen.ops.services.settings_in_force import record_settings
 
 
 @click.group(cls=LazyGroup, aliases=RENAMED_SERVICES)
@@ -200,4 +201,5 @@ def _single_instance(settings: Settings, name: str) -> Iterator[None]:
         yield
         return
     with service_lock(settings, name):
+        record_settings(settings, name)
         yield

@@ -12,7 +12,7 @@ from bullpen.channels.main import ChannelProcess, find_channel
 from bullpen.core.channels.chats import Access, add_chat, allow_group
 from bullpen.core.channels.senders import Tier, set_tier
 from bullpen.core.message import Answer, ReplyTo
-from bullpen.core.models import CHANNEL_HEALTH, MESSAGES, RESPONSES
+from bullpen.core.models import CHANNEL_HEALTH, MESSAGES, RESPONSES, SENDERS
 from bullpen.core.outbox.write import send_to_person
 from bullpen.core.settings import Settings
 from bullpen.core.settings.accounts import AccountValues
@@ -159,7 +159,7 @@ def test_the_name_of_a_person_is_looked_up_once(served: Served) -> None:
     assert len(served.fake.requests("* /api/users.info")) == 1
 
 
-def test_a_stranger_gets_a_code_and_nothing_else_is_asked_of_slack(served: Served) -> None:
+def test_a_stranger_gets_a_code_and_only_their_name_is_asked_of_slack(served: Served) -> None:
     """Also by a slash command and Stop (CVE-2026-28392); their files are not fetched."""
     fake = served.fake
     chat = fake.open_chat(MALLORY)
@@ -171,7 +171,8 @@ def test_a_stranger_gets_a_code_and_nothing_else_is_asked_of_slack(served: Serve
     fake.stop_session(chat, MALLORY, "1700000000.000100")
     fake.wait_for(lambda: not fake.unacked())
     assert fake.requests("GET /files-pri/*") == []
-    assert fake.requests("* /api/users.info") == []
+    eventually(lambda: rows(served.store, SENDERS)[0]["name"] == MALLORY.lower(), "the name")
+    assert len(fake.requests("* /api/users.info")) == 1
     assert len(fake.posts(chat)) == 1
     assert served.texts() == []
 

@@ -11,7 +11,7 @@ import pytest
 from bullpen.channels.failures import ChannelDown
 from bullpen.channels.platform import Finding, Identity
 from bullpen.channels.twilio import setup as twilio_setup
-from bullpen.cli import channel_setup
+from bullpen.cli import channel_questions
 from bullpen.cli.setup_prompts import DefaultPrompter
 from bullpen.core.registry import CHANNELS, ChannelInfo
 from bullpen.core.settings import Settings
@@ -204,8 +204,8 @@ def test_setup_asks_for_the_public_url_which_may_stay_empty(tmp_path: Path) -> N
     answers = {"account_sid": ACCOUNT_SID, "auth_token": AUTH_TOKEN, "number": NUMBER}
     info = CHANNELS.find("sms")
     assert isinstance(info, ChannelInfo)
-    work = channel_setup.Setup(Settings(home=tmp_path), info, Answers(answers))
-    channel_setup._ask(work)
+    work = channel_questions.Setup(Settings(home=tmp_path), info, Answers(answers))
+    channel_questions.ask(work)
     assert isinstance(work.prompter, Answers)
     assert work.prompter.asked == [*answers, "public_url"]
     assert work.new == answers

@@ -284,7 +284,7 @@ def _approve(asked: Asked) -> Reply:
     tier = Tier(more[0]) if more and more[0] in ("member", "guest", "owner") else Tier.MEMBER
     let_in = approve(asked.tx, asked.channel, word, tier, by=asked.source.person.id)
     if let_in is None:
-        return Reply("No request has this code. Codes are valid for one hour.")
+        return Reply("No request on this channel has this code. Codes are valid for one hour.")
     return Reply(f"Approved {let_in.name or 'the group'}.")
 
 

@@ -72,6 +72,8 @@ class Taken:
     delay: int = 0
     person: str = ""
     """The id of a person whose name is not known."""
+    asked: str = ""
+    """The same of an unpaired person who got a code. Nothing else of theirs was stored."""
     restart: str = ""
     proved: int = 0
     """The response whose part the platform confirmed."""
@@ -194,7 +196,7 @@ class Incoming:
         access = self._authorise(tx, source)
         if not access.allowed:
             if for_us and not (access := self._in_new_group(new, access)).allowed:
-                self._replies.introduce(tx, source, access.decision)
+                return Taken(asked=self._replies.introduce(tx, source, access.decision))
             if not access.allowed:
                 return NOTHING
         self._see(tx, new, access)
@@ -222,8 +224,7 @@ class Incoming:
         return self._settings.default_agent or tx.settings.default_agent
 
     def _see(self, tx: Transaction, new: Written, access: Access) -> None:
-        source = new.source
-        direct = source.chat.direct
+        source, direct = new.source, new.source.chat.direct
         see_sender(tx, self._channel, source.person.id, source.person.name or access.name)
         touch_chat(
             tx,

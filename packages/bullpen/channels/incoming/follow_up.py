@@ -50,6 +50,9 @@ class FollowUp:
         if taken.proved:
             self._outgoing.settle(taken.proved)
             return
+        if taken.asked:
+            self._follow(self._learn_name(taken.asked))  # so that the owner sees whom they let in
+            return
         self._health.message_taken()
         for each in taken.accepted:
             if each.fresh:

@@ -160,7 +160,7 @@ class IntakeQueue:
         for item, result in zip(batch, taken, strict=True):
             if not item.stored.done():
                 item.stored.set_result(None)
-            if result is not NOTHING:
+            if result != NOTHING:
                 self._on_taken(result)
 
     async def _store_all(self, batch: list[_Item]) -> list[Taken]:

@@ -50,8 +50,11 @@ class Replies:
             reply_to=str(_address(source)),
         )
 
-    def introduce(self, tx: Transaction, source: Source, decision: Decision) -> None:
-        """Reply with a pairing code, at most once an hour; nothing else is done for strangers."""
+    def introduce(self, tx: Transaction, source: Source, decision: Decision) -> str:
+        """Reply with a pairing code, at most once an hour; nothing else is done for strangers.
+
+        Returns the id of a person who got a code, if their name is not known.
+        """
         if decision is Decision.PAIR_PERSON:
             person, asked_in = source.person, _address(source)
             code = request_pairing(tx, self._channel, person.id, person.name, asked_in)
@@ -60,15 +63,17 @@ class Replies:
             code = request_group(tx, self._channel, source.chat.id, source.chat.name)
             what = "This group is not allowed yet."
         else:
-            return
+            return ""
         if code is None:
-            return
+            return ""
         self.send(
             tx,
             source,
             f"{what} The owner can run `bullpen pairing approve {code}`, or send me "
             f"`/approve {code}`. The code is valid for one hour. Then send your message again.",
         )
+        is_nameless = decision is Decision.PAIR_PERSON and not source.person.name
+        return source.person.id if is_nameless else ""
 
     def offer(self, tx: Transaction, source: Source, given: Offer) -> None:
         """Offer to run an edited text, with a button where there are some."""

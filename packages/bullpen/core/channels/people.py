@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from sqlalchemy import Select, bindparam, false, null, select, true
@@ -9,8 +10,10 @@ from sqlalchemy import Select, bindparam, false, null, select, true
 from bullpen.core.channels.chats import Access, allow_group, forbid_group
 from bullpen.core.channels.pairing import approve_group, is_code
 from bullpen.core.channels.senders import Tier, is_owner, revoke, set_tier
-from bullpen.core.errors import IllegalMove, ServiceFailed, UnknownCode, UnknownSender
+from bullpen.core.errors import BadPlace, IllegalMove, ServiceFailed, UnknownCode, UnknownSender
 from bullpen.core.models import CHATS, SENDERS
+from bullpen.core.registry import CHANNELS, ChannelInfo
+from bullpen.core.settings import Settings
 from bullpen.core.store.statement import Statement
 from bullpen.core.store.transaction import Transaction
 
@@ -137,6 +140,8 @@ def approve_request(
 def change_tier(tx: Transaction, channel: str, id_: str, tier: Tier, by: str) -> PairingRecord:
     """Give a person a tier, with or without a pairing before."""
     _require_other(tx, channel, id_, "has the tier owner")
+    if find_pairing(tx, channel, id_) is None:
+        check_person_id(channel, id_)
     set_tier(tx, channel, id_, tier, by)
     return _get_pairing(tx, channel, id_)
 
@@ -157,6 +162,26 @@ def unpair(tx: Transaction, channel: str, id_: str, by: str) -> None:
         raise _unknown(channel, id_)
 
 
+def check_person_id(channel: str, id_: str) -> None:
+    """Raise BadPlace if no person on this channel can have this id, such as a name."""
+    info = CHANNELS.find(channel)
+    if not isinstance(info, ChannelInfo) or info.address is None:
+        return
+    # On a package's channel, the ids of people may differ from those of chats.
+    is_known = info.address.direct or info.platform in CHANNELS.built_in
+    if is_known and not re.fullmatch(info.address.chat, id_):
+        raise BadPlace(
+            f"invalid id {id_[:60]!r} of a person on {channel}",
+            hint="After they have written, `bullpen pairing list` shows their id.",
+        )
+
+
+def how_to_pair(settings: Settings, channel: str) -> str:
+    """The sentence that says how the owner is paired on a channel."""
+    number = settings.account(channel).get("number")
+    return f"Write to {number or 'the bot'}, then: bullpen pairing approve CODE --tier owner"
+
+
 def find_owner(tx: Transaction, channel: str) -> str:
     """The id of the owner on a channel: that of the settings, or a person with the tier owner."""
     settings = tx.settings
@@ -167,7 +192,7 @@ def find_owner(tx: Transaction, channel: str) -> str:
             return each.id
     raise ServiceFailed(
         f"no owner is known on {channel}",
-        hint="Write to the bot, then: bullpen pairing approve CODE --tier owner",
+        hint=how_to_pair(settings, channel),
     )
 
 

@@ -109,8 +109,16 @@ def get_channel(tx: Transaction, name: str) -> ChannelRecord:
 def check_client(name: str) -> ChannelInfo:
     """The entry of a channel with a client; raises UnknownChannel if there is none."""
     info = CHANNELS.find(name)
-    if not isinstance(info, ChannelInfo) or info.pull or not info.factory:
-        raise UnknownChannel(describe_unknown("channel", name, client_names()))
+    if isinstance(info, LoadProblem):
+        raise UnknownChannel(str(info), hint="Fix or reinstall the package.")
+    if info is None:
+        account = name.lower().replace("_", "-")
+        names = client_names()
+        if isinstance(CHANNELS.find(account), ChannelInfo):
+            names.append(account)
+        raise UnknownChannel(describe_unknown("channel", name, names))
+    if info.pull or not info.factory:
+        raise UnknownChannel(f"channel {name!r} has no client: it needs neither setup nor pairing")
     return info
 
 

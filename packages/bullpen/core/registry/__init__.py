@@ -1,10 +1,10 @@
 """Providers, channels and reports: one list of each, built-in ones and those of other packages."""
 
+from bullpen.core.registry.channel_info import AddressFormat as AddressFormat
+from bullpen.core.registry.channel_info import ChannelInfo as ChannelInfo
+from bullpen.core.registry.channel_info import ChannelLimits as ChannelLimits
+from bullpen.core.registry.channel_settings import ChannelSetting as ChannelSetting
 from bullpen.core.registry.channels import CHANNELS as CHANNELS
-from bullpen.core.registry.channels import AddressFormat as AddressFormat
-from bullpen.core.registry.channels import ChannelInfo as ChannelInfo
-from bullpen.core.registry.channels import ChannelLimits as ChannelLimits
-from bullpen.core.registry.channels import ChannelSetting as ChannelSetting
 from bullpen.core.registry.entries import PLUGIN_GROUP as PLUGIN_GROUP
 from bullpen.core.registry.entries import SERVICE_NAME as SERVICE_NAME
 from bullpen.core.registry.entries import LoadProblem as LoadProblem

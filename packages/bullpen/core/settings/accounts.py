@@ -16,7 +16,8 @@ from bullpen.core.errors import BadSetting
 if TYPE_CHECKING:
     from typing import TypeGuard
 
-    from bullpen.core.registry.channels import ChannelRegistry, ChannelSetting
+    from bullpen.core.registry.channel_settings import ChannelSetting
+    from bullpen.core.registry.channels import ChannelRegistry
 
 VARIABLE_PREFIX = "BULLPEN_"
 MAX_SHOWN_CHARS = 80
@@ -74,7 +75,7 @@ def account_variable(name: str) -> str:
 
 def account_settings(account: str) -> tuple[ChannelSetting, ...]:
     """Every setting of an account; none if its channel does not exist or cannot be loaded."""
-    from bullpen.core.registry.channels import ChannelInfo
+    from bullpen.core.registry.channel_info import ChannelInfo
 
     info = _channels().find(account)
     return info.all_settings if isinstance(info, ChannelInfo) else ()

@@ -140,18 +140,30 @@ def unsafe_url(installation: Installation) -> Problem | Verdict:
 @check("channel.same_bot", Severity.CRITICAL)
 def same_bot(installation: Installation) -> Problem | Verdict:
     """Two accounts have the same bot or the same port, so one of them does not work."""
-    used: dict[tuple[str, str], str] = {}
-    for name, values in _accounts(installation.settings):
-        info = CHANNELS.find(name)
-        if not isinstance(info, ChannelInfo) or info.missing(values):
-            continue
-        for key in _claims(info, values):
-            if (other := used.setdefault(key, name)) != name:
-                return Problem(
-                    text=f"{other} and {name} have the same {key[0].partition(' ')[0]}",
-                    remedy=f"bullpen channel setup {name}",
-                )
+    for name, values in reversed(list(_accounts(installation.settings))):
+        if shared := find_shared(installation.settings, name, values):
+            what, other = shared
+            return Problem(
+                text=f"{other} and {name} have the same {what}",
+                remedy=f"bullpen channel setup {name}",
+            )
     return PASSED
+
+
+def find_shared(settings: Settings, name: str, values: dict[str, str]) -> tuple[str, str] | None:
+    """What this account would share with another one, such as `bot_token`, and the other one."""
+    info = CHANNELS.find(name)
+    if not isinstance(info, ChannelInfo) or info.missing(values):
+        return None
+    claims = set(_claims(info, values))
+    for other, theirs in _accounts(settings):
+        found = CHANNELS.find(other)
+        if other == name or not isinstance(found, ChannelInfo) or found.missing(theirs):
+            continue
+        for what, value in _claims(found, theirs):
+            if (what, value) in claims:
+                return what.partition(" ")[0], other
+    return None
 
 
 def _claims(info: ChannelInfo, values: dict[str, str]) -> Iterator[tuple[str, str]]:

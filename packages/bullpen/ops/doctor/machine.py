@@ -15,6 +15,7 @@ from bullpen.core.store.sqlite import SqliteStore
 from bullpen.core.store.statement import Statement
 from bullpen.ops.doctor.check import PASSED, Needs, Problem, Severity, Verdict, check, skipped
 from bullpen.ops.doctor.installation import Installation
+from bullpen.ops.services.settings_in_force import services_with_old_settings
 
 MAX_SETTINGS_SHOWN = 3
 
@@ -45,7 +46,7 @@ def unknown_settings(installation: Installation) -> Problem | Verdict:
 
 @check("settings.not_in_force", Severity.INFO)
 def settings_not_in_force(installation: Installation) -> Problem | Verdict:
-    """Services started before the last change of the settings and use the old ones."""
+    """Services started before a change of their settings and use the old ones."""
     if installation.services is None:
         return skipped("Bullpen is not running")
     try:
@@ -57,6 +58,7 @@ def settings_not_in_force(installation: Installation) -> Problem | Verdict:
         for each in installation.services
         if each["pid"] and each["started_at"] < (changed - 1) * SECOND
     ]
+    old = services_with_old_settings(installation.settings, old)
     if not old:
         return PASSED
     return Problem(
