@@ -51,7 +51,7 @@ class FollowUp:
             self._outgoing.settle(taken.proved)
             return
         if taken.asked:
-            self._follow(self._learn_name(taken.asked))  # so that the owner sees whom they let in
+            self._follow(self._learn_name(taken.asked))  # the owner decides
             return
         self._health.message_taken()
         for each in taken.accepted:
