@@ -23,7 +23,7 @@ from bullpen.channels.text.tree import Document
 from bullpen.core.answers.attachments import OpenFile
 from bullpen.core.clock import MINUTE, Clock
 from bullpen.core.registry import ChannelInfo
-from bullpen.core.registry.channels import split_server
+from bullpen.core.registry.channel_settings import split_server
 
 LOOPBACK = ("127.0.0.1", "::1")
 
