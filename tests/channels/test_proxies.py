@@ -15,7 +15,7 @@ import aiohttp
 import pytest
 from yarl import URL
 
-from bullpen.channels.listener import MAX_BODY_BYTES
+from bullpen.channels.listener import LONG_BODY_BYTES
 from bullpen.core.answers.attachments import OpenFile
 from bullpen.core.clock import SystemClock
 from bullpen.core.registry import CHANNELS
@@ -151,7 +151,7 @@ def test_a_signed_webhook_passes_a_real_proxy_and_nothing_else_does(
             headers["X-Signature"] = "wrong"
             async with session.post(url, data=body, headers=headers) as answer:
                 assert answer.status == 403
-            big = b"a" * (MAX_BODY_BYTES + 1)
+            big = b"a" * (LONG_BODY_BYTES + 1)
             async with session.post(url, data=big, headers=headers) as answer:
                 assert answer.status == 413
             for path in ("/", "/healthz", "/api/me", "/sms/healthz", "/sms/../healthz", "/smsx/in"):

@@ -221,11 +221,13 @@ class Client:
                 async with asyncio.timeout(START_SECONDS):
                     identity = await self._platform.start()
                 self._log.info("%s is %s %s", self._context.account, identity.name, identity.id)
-                failures = 0
                 await self._resume_files()
                 await self._receive()
+                failures = 0
                 continue
             except ChannelDown as error:
+                if self._health.connected_at >= began:
+                    failures = 0
                 self._health.down(error)
                 wait = error.retry_seconds or DOWN_SECONDS[min(failures, len(DOWN_SECONDS) - 1)]
             except asyncio.CancelledError:

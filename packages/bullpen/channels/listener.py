@@ -11,7 +11,7 @@ import errno
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Self
 
@@ -31,6 +31,8 @@ from bullpen.core.errors import AddressTaken, BadSetting, Overloaded, StoreError
 
 LISTEN_HOST = "127.0.0.1"
 MAX_BODY_BYTES = 64 << 10
+LONG_BODY_BYTES = 256 << 10
+"""For platforms that send long texts twice, and each letter of most scripts as six bytes."""
 ANSWER_SECONDS = 15.0
 """The time in which a request must be committed; after it the platform is to send it again."""
 FILE_SECONDS = 120.0
@@ -84,6 +86,10 @@ class Hook:
     handle: Callable[[WebhookRequest], Awaitable[WebhookAnswer]]
     """Parses and stores a verified request. A `ValueError` means that it cannot be parsed."""
     types: tuple[str, ...] = (FORM, JSON)
+    body_bytes: int = MAX_BODY_BYTES
+    """A longer body is refused."""
+    signs_body: bool = True
+    """Whether the signature covers the body. If not, it is verified before the body is read."""
 
 
 class _Refused(Exception):
@@ -199,12 +205,14 @@ class Listener:
             return await self._send_file(request, path)
         hook = self._find_hook(path)
         self._check_headers(request, hook)
-        body = await _read_body(request)
         url = self.url_of(f"{path}?{query}" if query else path)
         received = WebhookRequest(
-            url=url, path=path, query=query, headers=request.headers, body=body
+            url=url, path=path, query=query, headers=request.headers, body=b""
         )
-        if not self._is_signed(hook, received):
+        if not hook.signs_body and not self._is_signed(hook, received):
+            self._refuse_unsigned(request)
+        received = replace(received, body=await _read_body(request, hook.body_bytes))
+        if hook.signs_body and not self._is_signed(hook, received):
             self._refuse_unsigned(request)
         self._gate.received(request.transport, self._answer_seconds + LINGER_SECONDS)
         return await self._handle(hook, received)
@@ -225,7 +233,7 @@ class Listener:
             raise _Refused(415)
         if request.content_type not in hook.types:
             raise _Refused(415)
-        if (request.content_length or 0) > MAX_BODY_BYTES:
+        if (request.content_length or 0) > hook.body_bytes:
             raise _Refused(413)
 
     def _is_signed(self, hook: Hook, request: WebhookRequest) -> bool:
@@ -303,11 +311,11 @@ class UnsignedCount:
         return self._counts[address]
 
 
-async def _read_body(request: web.BaseRequest) -> bytes:
+async def _read_body(request: web.BaseRequest, most: int) -> bytes:
     body = bytearray()
     async for piece in request.content.iter_any():
         body += piece
-        if len(body) > MAX_BODY_BYTES:
+        if len(body) > most:
             raise _Refused(413)
     return bytes(body)
 

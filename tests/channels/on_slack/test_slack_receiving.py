@@ -11,6 +11,7 @@ import pytest
 
 from bullpen.channels.failures import ChannelDown
 from bullpen.channels.inbound import Edited, Pressed, Proof, Written
+from bullpen.channels.listener import MAX_BODY_BYTES
 from bullpen.channels.platform import Place
 from bullpen.channels.slack import socket as slack_socket
 from bullpen.channels.slack import webhook as slack_webhook
@@ -511,6 +512,21 @@ def test_a_signed_body_of_any_form_is_answered(account: Account, body: str) -> N
     async def work(slack: Slack, intake: RecordingIntake) -> None:
         assert await post(account, body, sign(body)) in (200, 400)
 
+    http(account).receive(work)
+
+
+def test_the_longest_message_of_a_person_arrives_by_http(account: Account) -> None:
+    """Slack has a text twice in each event, and writes each letter of most scripts as six bytes."""
+    longest = "\u65e5" * 12_000
+    blocks = [{"type": "rich_text", "elements": [{"type": "text", "text": longest}]}]
+    event = {"type": "message", "text": longest, "blocks": blocks}
+    body = json.dumps({"type": "event_callback", "event": event})
+
+    async def work(slack: Slack, intake: Recorder) -> None:
+        assert await post(account, body, sign(body)) == 200
+        assert len(intake.payloads) == 1
+
+    assert len(body) > MAX_BODY_BYTES
     http(account).receive(work)
 
 

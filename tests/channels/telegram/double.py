@@ -51,6 +51,13 @@ async def receiving(
             await asyncio.gather(task, return_exceptions=True)
 
 
+async def ask_updates(telegram: Telegram, seconds: int = 0) -> list[object]:
+    """Ask for updates once, as another process does."""
+    found = await telegram._api.call("getUpdates", offset=0, limit=100, timeout=seconds)
+    assert isinstance(found, list)
+    return found
+
+
 def part(
     text: str = "hello",
     *,

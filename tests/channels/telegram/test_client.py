@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
+import pytest
+
+from bullpen.channels import client
+from bullpen.channels.failures import ChannelDown, SendFailed
+from bullpen.channels.telegram import polling
 from tests.channels.fakes.telegram import FakeTelegram
-from tests.channels.telegram.double import CHAT, GROUP, PERSON
+from tests.channels.telegram.double import CHAT, GROUP, PERSON, ask_updates, started
 from tests.channels.telegram.served import serving
 from tests.ports import free_port
 from tests.processor.working import eventually
@@ -138,6 +147,53 @@ def test_a_file_of_a_stranger_is_never_asked_for(stores: Stores, fake: FakeTeleg
         served.stored("after")
     assert not fake.requests("POST */getFile")
     assert not fake.requests("GET /file/*")
+
+
+def test_two_processes_that_poll_one_bot_are_one_fault_of_which_the_owner_is_told_once(
+    stores: Stores, fake: FakeTelegram, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each ends the requests of the other, and is answered for a moment in between."""
+    monkeypatch.setattr(client, "DOWN_SECONDS", (0.3, 0.3, 0.3))
+    monkeypatch.setattr(polling, "CONFLICT_SECONDS", 0.1)
+    monkeypatch.setattr(polling, "CONTESTED_MS", 2_000)
+    monkeypatch.setattr(polling, "CONTESTED_POLL_SECONDS", 1)
+    with serving(stores, fake) as served:
+
+        def told() -> list[str]:
+            return [each["message"] for each in served.responses() if each["channel"] == "cli"]
+
+        with polled_by_another(fake):
+            eventually(lambda: served.state() == ["down", "conflict"], "telegram is down")
+            asked = len(fake.requests("POST */getMe"))
+            eventually(lambda: len(fake.requests("POST */getMe")) > asked + 4, "further attempts")
+            (down,) = told()
+            assert "another process polls" in down
+        eventually(lambda: served.state()[0] == "up", "telegram is up")
+        fake.say(CHAT, PERSON, "after")
+        served.stored("after")
+        eventually(lambda: len(told()) == 2, "the owner is told")
+        assert "is up again" in told()[1]
+
+
+@contextmanager
+def polled_by_another(fake: FakeTelegram) -> Iterator[None]:
+    """Another process polls the bot meanwhile, again 100 ms after each conflict."""
+    ending = threading.Event()
+
+    async def poll() -> None:
+        async with started(fake) as other:
+            while not ending.is_set():
+                with suppress(ChannelDown, SendFailed):
+                    await ask_updates(other, 1)
+                await asyncio.sleep(0.1)
+
+    thread = threading.Thread(target=lambda: asyncio.run(poll()))
+    thread.start()
+    try:
+        yield
+    finally:
+        ending.set()
+        thread.join()
 
 
 def test_an_account_that_is_down_is_not_tried_again_because_of_a_commit(

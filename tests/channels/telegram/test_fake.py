@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.channels.fakes.driven import RemoteFake
 from tests.channels.fakes.telegram import FakeTelegram
-from tests.channels.telegram.double import CHAT, PERSON, started
+from tests.channels.telegram.double import CHAT, PERSON, ask_updates, started
 
 
 def test_a_killed_fake_keeps_its_chats_posts_and_unconfirmed_updates(tmp_path: Path) -> None:
@@ -27,9 +27,9 @@ def test_the_same_offset_is_held_for_three_seconds(fake: FakeTelegram) -> None:
 
     async def ask() -> float:
         async with started(fake) as telegram:
-            await telegram._get_updates(0, 0)
+            await ask_updates(telegram)
             began = time.monotonic()
-            await telegram._get_updates(0, 0)
+            await ask_updates(telegram)
             return time.monotonic() - began
 
     assert asyncio.run(ask()) > 2.5
@@ -40,6 +40,6 @@ def test_the_same_offset_within_half_a_second_gets_one_update(fake: FakeTelegram
         async with started(fake) as telegram:
             for each in "abc":
                 fake.say(CHAT, PERSON, each)
-            return [len(await telegram._get_updates(0, 0)) for _ in range(2)]
+            return [len(await ask_updates(telegram)) for _ in range(2)]
 
     assert asyncio.run(ask()) == [3, 1]

@@ -8,11 +8,19 @@ import pytest
 
 from bullpen.channels.failures import ChannelDown
 from bullpen.channels.inbound import ChatChange, Edited, Pressed
-from bullpen.channels.telegram import platform as telegram
+from bullpen.channels.telegram import polling
 from tests.channels.fakes.faults import Fault
 from tests.channels.fakes.telegram import TOKEN, FakeTelegram
 from tests.channels.recording import RecordingIntake, until
-from tests.channels.telegram.double import CHAT, GROUP, PERSON, context, receiving, started
+from tests.channels.telegram.double import (
+    CHAT,
+    GROUP,
+    PERSON,
+    ask_updates,
+    context,
+    receiving,
+    started,
+)
 
 POLL = "POST /bot*/getUpdates"
 
@@ -20,9 +28,9 @@ POLL = "POST /bot*/getUpdates"
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the pauses: the fake delays requests as Telegram does."""
-    monkeypatch.setattr(telegram, "SAME_OFFSET_SECONDS", 0.05)
-    monkeypatch.setattr(telegram, "CONFLICT_SECONDS", 0.05)
-    monkeypatch.setattr(telegram, "MAX_PAUSE_SECONDS", 0.1)
+    monkeypatch.setattr(polling, "SAME_OFFSET_SECONDS", 0.05)
+    monkeypatch.setattr(polling, "CONFLICT_SECONDS", 0.05)
+    monkeypatch.setattr(polling, "MAX_PAUSE_SECONDS", 0.1)
 
 
 def test_updates_arrive_in_order_and_are_confirmed_by_the_next_request(fake: FakeTelegram) -> None:
@@ -163,20 +171,22 @@ def test_another_poller_is_a_state_that_says_so(fake: FakeTelegram) -> None:
 
 def test_one_conflict_is_survived(fake: FakeTelegram, monkeypatch: pytest.MonkeyPatch) -> None:
     """A check, or one request by hand, is not another process."""
-    monkeypatch.setattr(telegram, "CONFLICT_SECONDS", 0.5)
+    monkeypatch.setattr(polling, "CONFLICT_SECONDS", 0.5)
+    monkeypatch.setattr(polling, "CONTESTED_MS", 1000)
+    monkeypatch.setattr(polling, "CONTESTED_POLL_SECONDS", 1)
 
     async def work() -> None:
         async with receiving(fake) as (intake, task), started(fake) as other:
             await until(lambda: intake.connections == 1)
             await until(lambda: len(fake.requests(POLL)) == 2)
-            polling = asyncio.create_task(other._get_updates(0, 3))
+            request = asyncio.create_task(ask_updates(other, 3))
             await until(lambda: intake.lost)
-            polling.cancel()
+            request.cancel()
             await until(lambda: intake.connections == 2)
             fake.say(CHAT, PERSON, "after")
             await until(lambda: intake.texts == ["after"])
             assert not task.done()
-            await asyncio.gather(polling, return_exceptions=True)
+            await asyncio.gather(request, return_exceptions=True)
 
     asyncio.run(work())
 

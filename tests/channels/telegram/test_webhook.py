@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -10,7 +11,9 @@ import aiohttp
 import pytest
 
 from bullpen.channels.failures import ChannelDown
+from bullpen.channels.listener import MAX_BODY_BYTES
 from bullpen.channels.telegram import platform as telegram
+from bullpen.channels.telegram import polling
 from tests.channels.fakes.faults import Fault
 from tests.channels.fakes.telegram import FakeTelegram
 from tests.channels.recording import RecordingIntake, until
@@ -109,14 +112,42 @@ def test_cve_2026_26319_a_blank_secret_stops_the_start(fake: FakeTelegram, secre
     assert not fake.webhook
 
 
-def test_cve_2026_32980_the_secret_is_checked_before_the_body_is_read(fake: FakeTelegram) -> None:
+def test_the_longest_update_is_taken_in(fake: FakeTelegram) -> None:
+    """JSON writes each of these letters as twelve characters, and a reply has two texts."""
+    longest = "\U0001f600" * 2048
+    entity = {"type": "custom_emoji", "length": 2, "custom_emoji_id": "5368324170671202286"}
+    original = {"message_id": 1, "text": longest, "entities": [{**entity, "offset": 0}] * 100}
+    message = {
+        **original,
+        "message_id": 2,
+        "date": 1_700_000_000,
+        "chat": {"id": PERSON, "type": "private"},
+        "from": {"id": PERSON, "first_name": "Ann"},
+        "reply_to_message": original,
+    }
+    body = json.dumps({"update_id": 1, "message": message}).encode()
+
+    async def work() -> None:
+        port = free_port()
+        async with listening(fake, port) as (intake, _):
+            assert await post(port, {HEADER: SECRET}, body) == 200
+            assert intake.texts == [longest]
+
+    assert len(body) > MAX_BODY_BYTES
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("secret", ["", f"{HEADER}: wrong\r\n"])
+def test_cve_2026_32980_the_secret_is_checked_before_the_body_is_read(
+    fake: FakeTelegram, secret: str
+) -> None:
     async def work() -> bytes:
         port = free_port()
         async with listening(fake, port):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             head = "POST /telegram/updates HTTP/1.1\r\nHost: x\r\nContent-Length: 60000\r\n"
             try:
-                writer.write(f"{head}Content-Type: application/json\r\n\r\n".encode())
+                writer.write(f"{head}{secret}Content-Type: application/json\r\n\r\n".encode())
                 async with asyncio.timeout(4):  # the body never comes
                     return await reader.readline()
             finally:
@@ -151,10 +182,50 @@ def test_a_webhook_that_was_replaced_is_a_state(
     asyncio.run(work())
 
 
+def test_a_webhook_that_was_replaced_counts_as_connected_only_when_it_stays(
+    fake: FakeTelegram, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two programs that replace each other's webhook are one fault, told once."""
+    monkeypatch.setattr(telegram, "WEBHOOK_CHECK_SECONDS", 0.3)
+
+    async def work() -> None:
+        async with started(fake, **settings(free_port())) as platform:
+            intake = RecordingIntake(platform.parse)
+            for connections in (1, 1):
+                task = asyncio.create_task(platform.receive(intake))
+                await until(lambda: "127.0.0.1" in fake.webhook)
+                await until(lambda: intake.connections == 1)
+                fake.webhook = "https://elsewhere.example/hook"
+                async with asyncio.timeout(20):
+                    with pytest.raises(ChannelDown):
+                        await task
+                assert intake.connections == connections
+            task = asyncio.create_task(platform.receive(intake))
+            await until(lambda: intake.connections == 2)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(work())
+
+
+def test_a_webhook_that_could_not_be_checked_is_connected_again_after_it(
+    fake: FakeTelegram, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(telegram, "WEBHOOK_CHECK_SECONDS", 0.05)
+
+    async def work() -> None:
+        async with listening(fake, free_port()) as (intake, _):
+            fake.fail(Fault.ERROR, "POST */getWebhookInfo", times=1)
+            await until(lambda: intake.lost)
+            await until(lambda: intake.connections == 2)
+
+    asyncio.run(work())
+
+
 def test_registering_the_webhook_is_tried_again(
     fake: FakeTelegram, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(telegram, "MAX_PAUSE_SECONDS", 0.1)
+    monkeypatch.setattr(polling, "MAX_PAUSE_SECONDS", 0.1)
     fake.fail(Fault.ERROR, "POST */setWebhook", times=2)
 
     async def work() -> None:

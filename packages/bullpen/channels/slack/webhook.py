@@ -8,7 +8,14 @@ from urllib.parse import parse_qsl
 from slack_sdk.signature import SignatureVerifier
 
 from bullpen.channels.failures import ChannelDown
-from bullpen.channels.listener import FORM, Hook, Listener, WebhookAnswer, WebhookRequest
+from bullpen.channels.listener import (
+    FORM,
+    LONG_BODY_BYTES,
+    Hook,
+    Listener,
+    WebhookAnswer,
+    WebhookRequest,
+)
 from bullpen.channels.platform import ChannelContext, Intake
 from bullpen.channels.slack.api import Object, as_object, as_text
 from bullpen.channels.slack.events import down_event, event_payload
@@ -62,6 +69,7 @@ class SlackWebhook:
             secret=secret,
             verify=verify,
             handle=handle,
+            body_bytes=LONG_BODY_BYTES,
         )
         return Listener(
             context.account,

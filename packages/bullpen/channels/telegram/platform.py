@@ -38,19 +38,12 @@ from bullpen.channels.platform import (
 )
 from bullpen.channels.telegram.api import BotApi, silence_loggers
 from bullpen.channels.telegram.parts import Request, compose, plainer
-from bullpen.channels.telegram.updates import MENU, UPDATE_TYPES, Bot, parse_update
-from bullpen.channels.telegram.webhook import Webhook, check_secret, own_url
+from bullpen.channels.telegram.polling import Polling, pause_after
+from bullpen.channels.telegram.updates import MENU, Bot, parse_update
+from bullpen.channels.telegram.webhook import REPLACED, Webhook, check_secret, own_url
 from bullpen.channels.text.telegram import fits_telegram, render_telegram
 from bullpen.channels.text.tree import Document
 
-POLL_SECONDS = 50
-POLL_LIMIT = 100
-SAME_OFFSET_SECONDS = 3.0
-"""Telegram delays a request for the same offset within this time."""
-MAX_PAUSE_SECONDS = 30.0
-CONFLICT_SECONDS = 5.0
-CONFLICT_MEMORY_MS = 60_000
-"""A second conflict within this time is another process, and not a check or a single request."""
 CHECK_POLL_SECONDS = 3
 WEBHOOK_CHECK_SECONDS = 300.0
 DRAFT_REPEAT_MS = 20_000
@@ -73,6 +66,8 @@ class Telegram(Platform):
         self._closed = False
         self._bot = Bot(0, "")
         self._receiving = False
+        self._replaced = False
+        self._polling: Polling | None = None
         self._without_drafts: set[str] = set()
         self._shown: dict[str, tuple[str, int]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -115,7 +110,13 @@ class Telegram(Platform):
         """Receive updates until cancelled."""
         self._receiving = True
         try:
-            await (self._listen(intake) if self._by_webhook else self._poll(intake))
+            if self._by_webhook:
+                await self._listen(intake)
+            else:
+                self._polling = self._polling or Polling(
+                    self.context, self._api, self._stop_spinner
+                )
+                await self._polling.receive(intake)
         finally:
             self._receiving = False
 
@@ -250,95 +251,32 @@ class Telegram(Platform):
         if await self._api.call("getMyCommands") != menu:
             await self._api.call("setMyCommands", commands=menu)
 
-    async def _poll(self, intake: Intake) -> None:
-        """Ask for updates; each request confirms the updates that were stored before it."""
-        offset = failures = 0
-        connected = False
-        conflict_at: int | None = None
-        while True:
-            try:
-                # The first answer comes at once, so that the state is known.
-                updates = await self._get_updates(offset, POLL_SECONDS if connected else 0)
-            except ChannelDown as error:
-                now = self.context.clock.monotonic()
-                recent = conflict_at is not None and now - conflict_at < CONFLICT_MEMORY_MS
-                if error.code != "conflict" or recent:
-                    raise
-                conflict_at, reason, pause = now, error.reason, CONFLICT_SECONDS
-            except SendFailed as error:
-                reason, pause = str(error), self._pause(failures, error)
-                failures += 1
-            else:
-                failures = 0
-                intake.heard()
-                if not connected:
-                    connected = True
-                    intake.connected()
-                offset = await self._take(intake, updates, offset)
-                continue
-            connected = False
-            intake.disconnected(reason)
-            await asyncio.sleep(pause)
-
-    async def _get_updates(self, offset: int, seconds: int) -> list[object]:
-        found = await self._api.call(
-            "getUpdates",
-            offset=offset,
-            limit=POLL_LIMIT,
-            timeout=seconds,
-            allowed_updates=UPDATE_TYPES,
-        )
-        if not isinstance(found, list):
-            raise OutcomeUnknown("the answer of Telegram is not a list of updates")
-        return found
-
-    async def _take(self, intake: Intake, updates: list[object], offset: int) -> int:
-        """Store updates; returns the offset after the last one that is stored."""
-        taken: list[tuple[int, asyncio.Future[None], Payload]] = []
-        for update in updates:
-            number = update.get("update_id") if isinstance(update, dict) else None
-            if isinstance(update, dict) and isinstance(number, int):
-                taken.append((number, intake.add(update), update))
-            else:
-                self.context.log.error("an update of Telegram was ignored, because it has no id")
-        if taken:
-            await asyncio.wait([future for _, future, _ in taken])
-        for number, future, update in taken:
-            if future.cancelled() or future.exception() is not None:
-                break
-            offset = number + 1
-            self._stop_spinner(update)
-        else:
-            if taken or not updates:
-                return offset
-        await asyncio.sleep(SAME_OFFSET_SECONDS)  # these come again
-        return offset
-
     async def _listen(self, intake: Intake) -> None:
         """Take updates in at the listener, and keep the webhook registered."""
         webhook = Webhook(self.context, self._api, self._stop_spinner)
         failures = 0
-        registered = False
+        registered = connected = False
+        replaced, self._replaced = self._replaced, False
         async with webhook.open(intake):
             while True:
                 try:
                     await (webhook.inspect() if registered else webhook.register())
+                except ChannelDown as error:
+                    self._replaced = error.code == REPLACED
+                    raise
                 except SendFailed as error:
-                    pause = self._pause(failures, error)
+                    pause = pause_after(error, failures, self.context.chance)
                     failures += 1
+                    connected = False
                     intake.disconnected(str(error))
                 else:
                     failures, pause = 0, WEBHOOK_CHECK_SECONDS
-                    if not registered:
-                        registered = True
+                    # The program that replaced the webhook before may do so again.
+                    if not connected and (registered or not replaced):
+                        connected = True
                         intake.connected()
+                    registered = True
                 await asyncio.sleep(pause)
-
-    def _pause(self, failures: int, error: SendFailed) -> float:
-        if isinstance(error, RateLimited):
-            return error.seconds
-        longest: float = min(MAX_PAUSE_SECONDS, 2.0**failures)
-        return longest * (0.5 + self.context.chance() / 2)
 
     def _stop_spinner(self, update: Payload) -> None:
         """Tell Telegram that a pressed button was taken in."""

@@ -9,13 +9,21 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
 from bullpen.channels.failures import ChannelDown
-from bullpen.channels.listener import JSON, Hook, Listener, WebhookAnswer, WebhookRequest
+from bullpen.channels.listener import (
+    JSON,
+    LONG_BODY_BYTES,
+    Hook,
+    Listener,
+    WebhookAnswer,
+    WebhookRequest,
+)
 from bullpen.channels.platform import ChannelContext, Intake
 from bullpen.channels.telegram.api import BotApi
 from bullpen.channels.telegram.updates import UPDATE_TYPES
 from bullpen.core.errors import BullpenError
 
 PATH = "/updates"
+REPLACED = "webhook_replaced"
 HEADER = "X-Telegram-Bot-Api-Secret-Token"
 
 _SECRET = re.compile(r"[A-Za-z0-9_-]{1,256}")
@@ -53,6 +61,8 @@ class Webhook:
             verify=self._verify,
             handle=handle,
             types=(JSON,),
+            body_bytes=LONG_BODY_BYTES,
+            signs_body=False,
         )
         try:
             async with Listener(
@@ -78,7 +88,7 @@ class Webhook:
         info = await self._api.call("getWebhookInfo")
         if isinstance(info, dict) and info.get("url") != self.url:
             raise ChannelDown(
-                "webhook_replaced",
+                REPLACED,
                 "another program has replaced or deleted the webhook of this bot",
                 "Stop the other program, or create another bot with @BotFather.",
             )
