@@ -177,7 +177,7 @@ def test_two_processes_that_poll_one_bot_are_one_fault_of_which_the_owner_is_tol
 
 @contextmanager
 def polled_by_another(fake: FakeTelegram) -> Iterator[None]:
-    """Another process polls the bot meanwhile, again 100 ms after each conflict."""
+    """Another process polls the bot meanwhile, again a moment after each conflict."""
     ending = threading.Event()
 
     async def poll() -> None:
@@ -185,7 +185,7 @@ def polled_by_another(fake: FakeTelegram) -> Iterator[None]:
             while not ending.is_set():
                 with suppress(ChannelDown, SendFailed):
                     await ask_updates(other, 1)
-                await asyncio.sleep(0.1)
+                await asyncio.sleep(0.7)
 
     thread = threading.Thread(target=lambda: asyncio.run(poll()))
     thread.start()
