@@ -51,9 +51,9 @@ async def receiving(
             await asyncio.gather(task, return_exceptions=True)
 
 
-async def ask_updates(telegram: Telegram, seconds: int = 0) -> list[object]:
+async def ask_updates(telegram: Telegram, seconds: int = 0, offset: int = 0) -> list[object]:
     """Ask for updates once, as another process does."""
-    found = await telegram._api.call("getUpdates", offset=0, limit=100, timeout=seconds)
+    found = await telegram._api.call("getUpdates", offset=offset, limit=100, timeout=seconds)
     assert isinstance(found, list)
     return found
 

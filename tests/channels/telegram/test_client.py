@@ -184,7 +184,7 @@ def polled_by_another(fake: FakeTelegram) -> Iterator[None]:
         async with started(fake) as other:
             while not ending.is_set():
                 with suppress(ChannelDown, SendFailed):
-                    await ask_updates(other, 1)
+                    await ask_updates(other, 1, offset=1)
                 await asyncio.sleep(0.7)
 
     thread = threading.Thread(target=lambda: asyncio.run(poll()))
