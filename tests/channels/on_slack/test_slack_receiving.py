@@ -522,7 +522,7 @@ def test_the_longest_message_of_a_person_arrives_by_http(account: Account) -> No
     event = {"type": "message", "text": longest, "blocks": blocks}
     body = json.dumps({"type": "event_callback", "event": event})
 
-    async def work(slack: Slack, intake: Recorder) -> None:
+    async def work(slack: Slack, intake: RecordingIntake) -> None:
         assert await post(account, body, sign(body)) == 200
         assert len(intake.payloads) == 1
 
