@@ -4,86 +4,47 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from zlib import crc32
 
 import pytest
 
 from bullpen.channels import Platform
-from bullpen.channels.main import ChannelProcess, find_channel
-from bullpen.core.answers.complete import complete
-from bullpen.core.channels.chats import Access, add_chat, allow_group
-from bullpen.core.channels.senders import Tier, set_tier
+from bullpen.core.channels.senders import Tier
 from bullpen.core.clock import Clock
-from bullpen.core.message import Answer, ReplyTo, RunOutput
-from bullpen.core.models import CHANNEL_HEALTH, MESSAGES, RESPONSES
-from bullpen.core.outbox.write import send_to_person
-from bullpen.core.queue.claim import claim
+from bullpen.core.message import Answer
 from bullpen.core.settings import Settings
-from bullpen.core.settings.accounts import AccountValues
 from bullpen.core.store.base import Store
 from tests.channels.conformance.kinds import KINDS, Kind
 from tests.channels.conformance.quick import waits
 from tests.channels.fakes.harness import Harness
-from tests.conformance.verbs import Row, hire, rows
+from tests.channels.served import AGENT, Served, account_settings
+from tests.conformance.verbs import Row, hire
 from tests.processor.working import eventually
 from tests.stores import Stores
 
-AGENT = "coder"
 ALL_STORES = "BULLPEN_TEST_ALL_STORES"
 MEMBERS = 6
 """The people who are paired in every test."""
 
 
-class Account:
+class Account(Served):
     """One account, its database, and its platform."""
 
     def __init__(self, store: Store, kind: Kind, platform: Harness) -> None:
-        self.store = store
+        super().__init__(store, platform.channel)
         self.kind = kind
         self.platform = platform
-        self.channel = platform.channel
-        self._process: ChannelProcess | None = None
-        self.ended = threading.Event()
-
-    def start(self) -> None:
-        """Start the client."""
-        info = find_channel(self.channel, self.store.settings)
-        self._process = ChannelProcess(self.store, info, self.ended.set)
-        self._process.start()
-
-    def stop(self) -> None:
-        """Stop the client."""
-        if self._process is not None:
-            self._process.stop()
-            self._process = None
 
     def client_platform(self) -> Platform:
         """The platform of the client."""
         assert self._process is not None
         return self._process._client._platform
 
-    def up(self) -> None:
-        """Wait until the client is connected."""
-        eventually(lambda: self.state()[0] == "up", f"{self.channel} is up: {self.state()}")
-
-    def state(self) -> tuple[str, str]:
-        """The state of the channel, and its code."""
-        found = rows(self.store, CHANNEL_HEALTH)
-        return (found[0]["state"], found[0]["code"] or "") if found else ("", "")
-
     def direct(self, number: int = 1) -> str:
         """The direct chat of a person."""
         return self.platform.direct(number)
-
-    def allow(self, chat: str, access: Access = Access.MEMBERS) -> None:
-        """The owner allows a group."""
-        with self.store.write() as tx:
-            add_chat(tx, self.channel, chat, direct=False)
-            allow_group(tx, self.channel, chat, access, by="owner")
 
     def person(self, number: int = 1) -> str:
         """The id of a person."""
@@ -91,55 +52,17 @@ class Account:
 
     def pair(self, number: int, tier: Tier = Tier.MEMBER) -> None:
         """Give a person a tier."""
-        with self.store.write() as tx:
-            set_tier(tx, self.channel, self.person(number), tier, by="owner", name=f"P{number}")
+        self.add_person(self.person(number), tier, f"P{number}")
 
     def say(self, text: str, number: int = 1, chat: str = "", **more: object) -> str:
         """A person writes, in their direct chat unless another is named."""
         where = chat or self.direct(number)
         return self.platform.say(where, self.person(number), text, **more)  # type: ignore[arg-type]
 
-    def messages(self) -> list[Row]:
-        """The messages that were stored."""
-        return rows(self.store, MESSAGES)
-
-    def texts(self) -> list[str]:
-        """The texts of the messages that were stored, in their order."""
-        return [each["message"] for each in self.messages()]
-
-    def stored(self, *texts: str) -> None:
-        """Wait until exactly these were stored, in this order."""
-        eventually(lambda: len(self.texts()) >= len(texts), f"{texts}, not {self.texts()}")
-        assert self.texts() == list(texts)
-
-    def answer(self, text: str, **more: object) -> None:
-        """Answer the message that is due."""
-        with self.store.write() as tx:
-            claimed = claim(tx, "worker-1")
-        assert claimed is not None
-        output = RunOutput(text=text, **more)  # type: ignore[arg-type]
-        with self.store.write() as tx:
-            complete(tx, claimed, output, ())
-
     def respond(self, text: str, number: int = 1, chat: str = "", **more: object) -> int:
         """A response to a person, which answers no message; returns its id."""
-        where = chat or self.direct(number)
-        with self.store.write() as tx:
-            id_ = send_to_person(
-                tx,
-                Answer(message=text, **more),  # type: ignore[arg-type]
-                channel=self.channel,
-                sender=f"P{number}",
-                sender_id=self.person(number),
-                agent=AGENT,
-                reply_to=str(ReplyTo(where)),
-            )
-        (found,) = (int(each["id"]) for each in self.responses() if each["message_id"] == id_)
-        return found
-
-    def responses(self) -> list[Row]:
-        """All responses."""
-        return rows(self.store, RESPONSES)
+        answer = Answer(message=text, **more)  # type: ignore[arg-type]
+        return self.send(answer, self.person(number), chat or self.direct(number), f"P{number}")
 
     def response(self, id_: int) -> Row:
         """One response."""
@@ -182,16 +105,7 @@ def account(
     """An account with an agent and six paired people; its client is started by the test."""
     with kind.make() as platform:
         given = {**platform.settings(), **changes}
-        named = {f"{kind.channel}.{name}": value for name, value in given.items()}
-        settings = replace(
-            settings,
-            accounts=AccountValues(named),
-            default_agent=AGENT,
-            delivery_lease_seconds=3,
-            retry_base_seconds=1,
-            retry_max_seconds=2,
-        )
-        with stores.opened(settings, clock) as store:
+        with stores.opened(account_settings(settings, kind.channel, given), clock) as store:
             hire(store, AGENT)
             made = Account(store, kind, platform)
             for number in range(1, MEMBERS + 1):

@@ -12,9 +12,10 @@ from bullpen.core.models import CHATS
 from bullpen.core.outbox.write import send_to_person
 from bullpen.core.queue.claim import claim
 from bullpen.core.settings import Settings
-from tests.channels.conformance.conftest import AGENT, MEMBERS, Account, account
+from tests.channels.conformance.conftest import MEMBERS, Account, account
 from tests.channels.conformance.kinds import Kind
 from tests.channels.conformance.quick import waits
+from tests.channels.served import AGENT
 from tests.conformance.verbs import rows, texts_of
 from tests.processor.working import eventually
 from tests.stores import Stores

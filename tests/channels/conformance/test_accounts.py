@@ -11,8 +11,9 @@ import pytest
 from bullpen.core.channels.senders import Tier
 from bullpen.core.models import CHANNEL_HEALTH, SENDERS
 from bullpen.core.settings.accounts import AccountValues
-from tests.channels.conformance.conftest import AGENT, Account
+from tests.channels.conformance.conftest import Account
 from tests.channels.conformance.kinds import KINDS, Kind
+from tests.channels.served import AGENT
 from tests.conformance.verbs import hire, rows
 from tests.processor.working import eventually
 from tests.stores import Stores

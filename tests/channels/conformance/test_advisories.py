@@ -19,10 +19,11 @@ from bullpen.core.models import EVENTS, SENDERS
 from bullpen.core.roster.agents import Context, get_agent
 from bullpen.core.roster.sessions import session_key
 from tests.channels.conformance import driving
-from tests.channels.conformance.conftest import AGENT, MEMBERS, Account
+from tests.channels.conformance.conftest import MEMBERS, Account
 from tests.channels.conformance.test_absence import LaterClock, away, clock
 from tests.channels.conformance.test_access import STRANGER, code_of
 from tests.channels.conformance.test_edits import at_work, edit, editing
+from tests.channels.served import AGENT
 from tests.conformance.verbs import done, rows, texts_of, try_claim
 from tests.processor.working import eventually
 

@@ -19,8 +19,9 @@ from bullpen.core.models import CHATS, LANES, SENDERS
 from bullpen.core.queue.claim import claim
 from bullpen.core.queue.manage import hold
 from bullpen.ops.services.supervisor import Supervisor
-from tests.channels.conformance.conftest import AGENT, Account
+from tests.channels.conformance.conftest import Account
 from tests.channels.conformance.test_access import STRANGER, code_of
+from tests.channels.served import AGENT
 from tests.conformance.verbs import rows
 from tests.processor.working import eventually
 

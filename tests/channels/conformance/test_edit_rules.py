@@ -9,8 +9,9 @@ import pytest
 from bullpen.core.channels.senders import Tier
 from bullpen.core.queue.claim import claim
 from bullpen.core.queue.manage import hold
-from tests.channels.conformance.conftest import AGENT, Account
+from tests.channels.conformance.conftest import Account
 from tests.channels.conformance.test_files import PNG
+from tests.channels.served import AGENT
 from tests.conformance.verbs import hire
 from tests.processor.working import eventually
 

@@ -9,7 +9,8 @@ import pytest
 from bullpen.channels import Note, NotSent, Platform, Recovered, Sending, Verdict
 from bullpen.channels.outgoing import delivering
 from bullpen.core.outbox.manage import retry_response
-from tests.channels.conformance.conftest import AGENT, Account, receipts
+from tests.channels.conformance.conftest import Account, receipts
+from tests.channels.served import AGENT
 from tests.processor.working import eventually
 
 LONG = "\n\n".join(f"Paragraph {each}: " + "words and more words " * 30 for each in range(40))

@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 
 from bullpen.core.settings import Settings
-from tests.channels.conformance.conftest import AGENT, Account, account
+from tests.channels.conformance.conftest import Account, account
 from tests.channels.conformance.kinds import Kind
+from tests.channels.served import AGENT
 from tests.processor.working import eventually
 from tests.stores import Stores
 

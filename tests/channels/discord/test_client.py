@@ -2,99 +2,63 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
 import pytest
 
-from bullpen.channels.main import ChannelProcess, find_channel
-from bullpen.core.answers.complete import complete
-from bullpen.core.channels.chats import Access, add_chat, allow_group
-from bullpen.core.channels.senders import Tier, set_tier
-from bullpen.core.message import RunOutput
-from bullpen.core.models import CHANNEL_HEALTH, CHATS, MESSAGES, RESPONSES
-from bullpen.core.queue.claim import claim
+from bullpen.core.models import CHATS, RESPONSES
 from bullpen.core.settings import Settings
-from bullpen.core.settings.accounts import AccountValues
 from bullpen.core.store.base import Store
 from tests.channels.fakes.discord import CHANNEL, THREAD, DiscordHarness, FakeDiscord
-from tests.conformance.verbs import Row, hire, rows
+from tests.channels.served import AGENT, Served, account_settings
+from tests.conformance.verbs import hire, rows
 from tests.processor.working import eventually
 from tests.stores import Stores
 
-AGENT = "coder"
 
-
-class Served:
+class ServedDiscord(Served):
     """A bot with its database."""
 
     def __init__(self, store: Store, fake: FakeDiscord) -> None:
-        self.store = store
+        super().__init__(store, "discord")
         self.fake = fake
         self.member = fake.person(1)["id"]
         self.stranger = fake.person(9)["id"]
 
-    def allow(self, *chats: str) -> None:
-        """Let channels in."""
-        with self.store.write() as tx:
-            for chat in chats:
-                add_chat(tx, "discord", chat, direct=False)
-                allow_group(tx, "discord", chat, Access.MEMBERS, by="owner")
-
-    def messages(self) -> list[Row]:
-        return rows(self.store, MESSAGES)
-
-    def answer(self, text: str) -> None:
-        """Answer the message that is due."""
-        with self.store.write() as tx:
-            claimed = claim(tx, "worker-1")
-        assert claimed is not None
-        with self.store.write() as tx:
-            complete(tx, claimed, RunOutput(text=text), ())
-
-    def state(self) -> str:
-        found = rows(self.store, CHANNEL_HEALTH)
-        return str(found[0]["state"]) if found else ""
-
 
 @contextmanager
-def serving(store: Store) -> Iterator[None]:
-    """The process of the channel, in this process."""
-    ended = threading.Event()
-    process = ChannelProcess(store, find_channel("discord", store.settings), ended.set)
-    process.start()
+def serving(served: ServedDiscord) -> Iterator[None]:
+    """The client, connected."""
+    served.start()
     try:
+        served.up()
         yield
     finally:
-        process.stop()
-    assert not ended.is_set()
+        served.stop()
+    assert not served.ended.is_set()
 
 
 @pytest.fixture
-def stopped(stores: Stores, settings: Settings, fake: FakeDiscord) -> Iterator[Served]:
+def stopped(stores: Stores, settings: Settings, fake: FakeDiscord) -> Iterator[ServedDiscord]:
     """A bot whose client the test starts."""
-    given = {f"discord.{name}": value for name, value in DiscordHarness(fake).settings().items()}
-    settings = replace(settings, accounts=AccountValues(given), default_agent=AGENT)
-    with stores.opened(settings) as store:
+    given = DiscordHarness(fake).settings()
+    with stores.opened(account_settings(settings, "discord", given)) as store:
         hire(store, AGENT)
-        made = Served(store, fake)
-        with store.write() as tx:
-            set_tier(tx, "discord", made.member, Tier.MEMBER, by="owner", name="Member")
+        made = ServedDiscord(store, fake)
+        made.add_person(made.member, name="Member")
         yield made
 
 
 @pytest.fixture
-def served(stopped: Served) -> Iterator[Served]:
+def served(stopped: ServedDiscord) -> Iterator[ServedDiscord]:
     """A bot that is connected."""
-    with serving(stopped.store):
-        eventually(lambda: stopped.state() == "up", "it is up")
+    with serving(stopped):
         yield stopped
 
 
 def test_a_slash_command_is_answered_by_a_message_and_its_deferral_is_deleted(
-    served: Served,
+    served: ServedDiscord,
 ) -> None:
     fake = served.fake
     served.allow(CHANNEL)
@@ -104,7 +68,7 @@ def test_a_slash_command_is_answered_by_a_message_and_its_deferral_is_deleted(
     assert "@coder" in fake.posts(CHANNEL)[0]
 
 
-def test_a_stranger_can_do_nothing_by_slash_command_button_or_edit(served: Served) -> None:
+def test_a_stranger_can_do_nothing_by_slash_command_button_or_edit(served: ServedDiscord) -> None:
     """CVE-2026-28392: every way in has the same authorisation."""
     fake = served.fake
     direct = fake.direct_chat(served.stranger)
@@ -121,9 +85,10 @@ def test_a_stranger_can_do_nothing_by_slash_command_button_or_edit(served: Serve
     assert served.messages()[0]["message"] == "from a member"
 
 
-def test_a_channel_a_thread_and_a_direct_chat_are_three_places(served: Served) -> None:
+def test_a_channel_a_thread_and_a_direct_chat_are_three_places(served: ServedDiscord) -> None:
     fake = served.fake
-    served.allow(CHANNEL, THREAD)
+    for chat in (CHANNEL, THREAD):
+        served.allow(chat)
     direct = fake.direct_chat(served.member)
     for chat in (CHANNEL, THREAD, direct):
         fake.say(chat, served.member, f"from {chat}")
@@ -135,7 +100,7 @@ def test_a_channel_a_thread_and_a_direct_chat_are_three_places(served: Served) -
         assert fake.posts(chat) == ["the answer"]
 
 
-def test_a_deleted_message_that_waits_is_cancelled(served: Served) -> None:
+def test_a_deleted_message_that_waits_is_cancelled(served: ServedDiscord) -> None:
     fake = served.fake
     message = fake.say(fake.direct_chat(served.member), served.member, "do not")
     eventually(lambda: len(served.messages()) == 1, "stored")
@@ -144,7 +109,7 @@ def test_a_deleted_message_that_waits_is_cancelled(served: Served) -> None:
 
 
 def test_a_file_of_a_member_is_stored_and_one_of_a_stranger_is_never_fetched(
-    served: Served,
+    served: ServedDiscord,
 ) -> None:
     fake = served.fake
     files = [("notes.txt", b"what to do")]
@@ -159,13 +124,13 @@ def test_a_file_of_a_member_is_stored_and_one_of_a_stranger_is_never_fetched(
 
 
 def test_what_people_wrote_while_it_was_stopped_is_taken_in_once_everywhere(
-    stopped: Served,
+    stopped: ServedDiscord,
 ) -> None:
     fake = stopped.fake
-    stopped.allow(CHANNEL, THREAD)
+    for chat in (CHANNEL, THREAD):
+        stopped.allow(chat)
     chats = (CHANNEL, THREAD, fake.direct_chat(stopped.member))
-    with serving(stopped.store):
-        eventually(lambda: stopped.state() == "up", "it is up")
+    with serving(stopped):
         for chat in chats:
             fake.say(chat, stopped.member, "before")
         eventually(lambda: len(stopped.messages()) == 3, "stored")
@@ -174,7 +139,7 @@ def test_what_people_wrote_while_it_was_stopped_is_taken_in_once_everywhere(
         for number in range(3):
             fake.say(chat, stopped.member, f"{chat} {number}")
     fake.say(CHANNEL, stopped.member, "not for the bot", mention=False)
-    with serving(stopped.store):
+    with serving(stopped):
         eventually(lambda: len(stopped.messages()) >= 12, "all are stored")
         fake.say(CHANNEL, stopped.member, "after")
         eventually(lambda: len(stopped.messages()) == 13, "and the next")
@@ -183,7 +148,7 @@ def test_what_people_wrote_while_it_was_stopped_is_taken_in_once_everywhere(
         assert texts == [f"{chat} {number}" for number in range(3)]
 
 
-def test_a_channel_that_the_bot_knows_is_told_as_closed_and_no_other(served: Served) -> None:
+def test_a_channel_that_the_bot_knows_is_told_as_closed_and_no_other(served: ServedDiscord) -> None:
     fake = served.fake
     served.allow(THREAD)
     for chat in (CHANNEL, THREAD):
@@ -197,7 +162,7 @@ def test_a_channel_that_the_bot_knows_is_told_as_closed_and_no_other(served: Ser
     assert "#release (Home)" in told[0]
 
 
-def test_the_names_of_chats_are_kept(served: Served) -> None:
+def test_the_names_of_chats_are_kept(served: ServedDiscord) -> None:
     fake = served.fake
     served.allow(CHANNEL)
     fake.say(CHANNEL, served.member, "hello")

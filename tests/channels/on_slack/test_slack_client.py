@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
 import pytest
 
-from bullpen.channels.main import ChannelProcess, find_channel
-from bullpen.core.channels.chats import Access, add_chat, allow_group
-from bullpen.core.channels.senders import Tier, set_tier
+from bullpen.core.channels.chats import Access
 from bullpen.core.message import Answer, ReplyTo
-from bullpen.core.models import CHANNEL_HEALTH, MESSAGES, RESPONSES, SENDERS
+from bullpen.core.models import MESSAGES, RESPONSES, SENDERS
 from bullpen.core.outbox.write import send_to_person
 from bullpen.core.settings import Settings
-from bullpen.core.settings.accounts import AccountValues
 from bullpen.core.store.base import Store
 from tests.channels.fakes.faults import Fault
 from tests.channels.fakes.slack import FakeSlack, SlackHarness
 from tests.channels.on_slack.account import ANN, BOB
+from tests.channels.served import AGENT, Served, account_settings
 from tests.conformance.verbs import hire, rows
 from tests.processor.working import eventually
 from tests.stores import Stores
@@ -28,68 +24,40 @@ MALLORY = "U0MALLORY"
 POST = "POST /api/chat.postMessage"
 
 
-@dataclass
-class Served:
+class ServedSlack(Served):
     """An account with its client; Ann and Bob are members."""
 
-    store: Store
-    fake: FakeSlack
-    process: ChannelProcess | None = None
+    def __init__(self, store: Store, fake: FakeSlack) -> None:
+        super().__init__(store, "slack")
+        self.fake = fake
 
-    def start(self) -> None:
-        """Start the client, and wait until it is connected."""
-        info = find_channel("slack", self.store.settings)
-        self.process = ChannelProcess(self.store, info, threading.Event().set)
-        self.process.start()
-        eventually(
-            lambda: [each["state"] for each in rows(self.store, CHANNEL_HEALTH)] == ["up"], "up"
-        )
-
-    def stop(self) -> None:
-        """Stop the client."""
-        if self.process is not None:
-            self.process.stop()
-            self.process = None
-
-    def channel(self, access: Access = Access.MEMBERS) -> str:
+    def add_channel(self, access: Access = Access.MEMBERS) -> str:
         """A channel, which the owner has let in."""
         chat = self.fake.new_chat(direct=False, name="general")
-        with self.store.write() as tx:
-            add_chat(tx, "slack", chat, direct=False)
-            allow_group(tx, "slack", chat, access, by="owner")
+        self.allow(chat, access)
         return chat
-
-    def texts(self) -> list[str]:
-        """The messages that were stored."""
-        return [each["message"] for each in rows(self.store, MESSAGES)]
-
-    def stored(self, *texts: str) -> None:
-        """Wait until exactly these were stored."""
-        eventually(lambda: len(self.texts()) >= len(texts), f"{texts} are stored")
-        assert self.texts() == list(texts)
 
 
 @pytest.fixture
-def served(stores: Stores, settings: Settings) -> Iterator[Served]:
+def served(stores: Stores, settings: Settings) -> Iterator[ServedSlack]:
     """An account whose client is connected."""
     with FakeSlack() as fake:
-        values = {f"slack.{name}": each for name, each in SlackHarness(fake).settings().items()}
-        accounts = AccountValues(values)
-        with stores.opened(replace(settings, accounts=accounts, default_agent="coder")) as store:
-            hire(store, "coder")
-            with store.write() as tx:
-                for person in (ANN, BOB):
-                    set_tier(tx, "slack", person, Tier.MEMBER, by="owner", name="")
-            made = Served(store, fake)
+        given = SlackHarness(fake).settings()
+        with stores.opened(account_settings(settings, "slack", given)) as store:
+            hire(store, AGENT)
+            made = ServedSlack(store, fake)
+            for person in (ANN, BOB):
+                made.add_person(person, name="")
             try:
                 made.start()
+                made.up()
                 yield made
             finally:
                 made.stop()
 
 
-def test_replies_in_a_thread_of_the_bot_need_no_mention(served: Served) -> None:
-    fake, chat = served.fake, served.channel()
+def test_replies_in_a_thread_of_the_bot_need_no_mention(served: ServedSlack) -> None:
+    fake, chat = served.fake, served.add_channel()
     other = fake.say(chat, ANN, "between people", mention=False)
     fake.say(chat, ANN, "a reply between people", mention=False, thread=other)
     root = fake.say(chat, ANN, "first")
@@ -105,8 +73,8 @@ def test_replies_in_a_thread_of_the_bot_need_no_mention(served: Served) -> None:
     assert threads == {root}
 
 
-def test_the_first_reply_in_a_thread_is_found_although_nobody_heard_it(served: Served) -> None:
-    fake, chat = served.fake, served.channel()
+def test_the_first_reply_in_a_thread_is_found_although_nobody_heard_it(served: ServedSlack) -> None:
+    fake, chat = served.fake, served.add_channel()
     root = fake.say(chat, ANN, "first")
     served.stored("first")
     served.stop()
@@ -117,7 +85,7 @@ def test_the_first_reply_in_a_thread_is_found_although_nobody_heard_it(served: S
     assert sorted(served.texts()) == ["first", "in the channel", "second"]
 
 
-def test_a_lost_answer_is_settled_by_the_event_with_its_key(served: Served) -> None:
+def test_a_lost_answer_is_settled_by_the_event_with_its_key(served: ServedSlack) -> None:
     """Also while the history cannot be read."""
     fake = served.fake
     chat = fake.open_chat(ANN)
@@ -136,7 +104,7 @@ def test_a_lost_answer_is_settled_by_the_event_with_its_key(served: Served) -> N
     assert fake.posts(chat) == ["hello"]
 
 
-def test_a_file_of_a_person_is_fetched_with_the_token(served: Served) -> None:
+def test_a_file_of_a_person_is_fetched_with_the_token(served: ServedSlack) -> None:
     chat = served.fake.open_chat(ANN)
     served.fake.say(chat, ANN, "look", files=[("a.txt", b"the content")])
     eventually(lambda: any(each["files"] for each in rows(served.store, MESSAGES)), "the file")
@@ -145,7 +113,7 @@ def test_a_file_of_a_person_is_fetched_with_the_token(served: Served) -> None:
     assert fetched.headers["authorization"].startswith("Bearer xoxb-")
 
 
-def test_the_name_of_a_person_is_looked_up_once(served: Served) -> None:
+def test_the_name_of_a_person_is_looked_up_once(served: ServedSlack) -> None:
     chat = served.fake.open_chat(ANN)
     served.fake.say(chat, ANN, "first")
     served.fake.wait_for_request("* /api/users.info")
@@ -159,7 +127,7 @@ def test_the_name_of_a_person_is_looked_up_once(served: Served) -> None:
     assert len(served.fake.requests("* /api/users.info")) == 1
 
 
-def test_a_stranger_gets_a_code_and_only_their_name_is_asked_of_slack(served: Served) -> None:
+def test_a_stranger_gets_a_code_and_only_their_name_is_asked_of_slack(served: ServedSlack) -> None:
     """Also by a slash command and Stop (CVE-2026-28392); their files are not fetched."""
     fake = served.fake
     chat = fake.open_chat(MALLORY)
@@ -178,8 +146,8 @@ def test_a_stranger_gets_a_code_and_only_their_name_is_asked_of_slack(served: Se
 
 
 @pytest.mark.parametrize("text", ["/bullpen status", "!status"])
-def test_a_command_is_answered_where_it_was_written(served: Served, text: str) -> None:
-    fake, chat = served.fake, served.channel()
+def test_a_command_is_answered_where_it_was_written(served: ServedSlack, text: str) -> None:
+    fake, chat = served.fake, served.add_channel()
     root = fake.say(chat, ANN, "first")
     served.stored("first")
     if text.startswith("/"):

@@ -27,7 +27,7 @@ FILES = [(f"{name}.txt", base64.b64encode(f"file {name}".encode()).decode()) for
 
 def test_an_answer_stays_in_its_topic(stores: Stores, fake: FakeTelegram) -> None:
     with serving(stores, fake) as served:
-        served.let_in()
+        served.allow(GROUP)
         fake.say(GROUP, PERSON, "@coder in the topic", mention=True, thread="42")
         served.stored("in the topic")
         served.answer("here")
@@ -64,7 +64,7 @@ def test_a_response_follows_a_group_that_became_a_supergroup(
 ) -> None:
     new = "-1002000000002"
     with serving(stores, fake) as served:
-        served.let_in()
+        served.allow(GROUP)
         fake.say(GROUP, PERSON, "hello", mention=True)
         served.stored("hello")
         fake.migrate(GROUP, new, quietly=True)
@@ -134,6 +134,7 @@ def test_a_webhook_serves_as_well_as_polling(stores: Stores, fake: FakeTelegram)
         served.stop()
         fake.say(CHAT, PERSON, "while it was stopped")
         served.start()
+        served.up()
         served.stored(*texts, "while it was stopped")
         served.respond("done")
         eventually(lambda: fake.posts(CHAT) == ["done"], "the answer")
@@ -163,7 +164,7 @@ def test_two_processes_that_poll_one_bot_are_one_fault_of_which_the_owner_is_tol
             return [each["message"] for each in served.responses() if each["channel"] == "cli"]
 
         with polled_by_another(fake):
-            eventually(lambda: served.state() == ["down", "conflict"], "telegram is down")
+            eventually(lambda: served.state() == ("down", "conflict"), "telegram is down")
             asked = len(fake.requests("POST */getMe"))
             eventually(lambda: len(fake.requests("POST */getMe")) > asked + 4, "further attempts")
             (down,) = told()
@@ -202,7 +203,7 @@ def test_an_account_that_is_down_is_not_tried_again_because_of_a_commit(
     with serving(stores, fake) as served:
         fake.revoked = True
         fake.drop_connections()
-        eventually(lambda: served.state() == ["down", "token_refused"], "telegram is down")
+        eventually(lambda: served.state() == ("down", "token_refused"), "telegram is down")
         asked = len(fake.requests("POST */getMe"))
         for _ in range(5):
             served.respond("waits")

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
 import pytest
 from sqlalchemy import update
 
 from bullpen.channels import catch_up
-from bullpen.channels.main import ChannelProcess, find_channel
-from bullpen.core.channels.senders import Tier, set_tier
-from bullpen.core.message import Answer, ReplyTo
-from bullpen.core.models import CHANNEL_HEALTH, CHATS, MESSAGES, RESPONSES
-from bullpen.core.outbox.write import send_to_person
+from bullpen.core.message import Answer
+from bullpen.core.models import CHATS
 from bullpen.core.settings import Settings
-from bullpen.core.settings.accounts import AccountValues
 from bullpen.core.store.base import Store
 from bullpen.core.store.statement import Statement
 from tests.channels.fakes.twilio import FakeSms, FakeTwilio, FakeWhatsApp, TwilioHarness
+from tests.channels.served import AGENT, Served, account_settings
 from tests.channels.twilio.accounts import ANN
 from tests.conformance.verbs import Row, hire, rows
 from tests.processor.working import eventually
@@ -30,40 +25,24 @@ from tests.stores import Stores
 DAY = 24 * 3600
 
 
-class Served:
+class ServedTwilio(Served):
     """One account, with Ann as a member."""
 
     def __init__(self, store: Store, fake: FakeTwilio) -> None:
-        self.store, self.fake = store, fake
+        super().__init__(store, fake.channel)
+        self.fake = fake
 
-    def respond(self, text: str) -> None:
-        """Send something to Ann."""
-        with self.store.write() as tx:
-            send_to_person(
-                tx,
-                Answer(message=text),
-                channel=self.fake.channel,
-                sender="Ann",
-                sender_id=ANN,
-                agent="coder",
-                reply_to=str(ReplyTo(ANN)),
-            )
+    def respond(self, text: str) -> int:
+        """Send something to Ann; returns the id of the response."""
+        return self.send(Answer(message=text), ANN)
 
     def states(self) -> list[str]:
         """The states of the responses to Ann."""
-        return [each["status"] for each in self.responses(self.fake.channel)]
+        return [each["status"] for each in self.responses() if each["channel"] == self.channel]
 
     def notices(self) -> list[str]:
         """What the owner was sent."""
-        return [each["message"] for each in self.responses("cli")]
-
-    def responses(self, channel: str) -> list[Row]:
-        """The responses on a channel."""
-        return [each for each in rows(self.store, RESPONSES) if each["channel"] == channel]
-
-    def texts(self) -> list[str]:
-        """The messages that were stored."""
-        return [each["message"] for each in rows(self.store, MESSAGES)]
+        return [each["message"] for each in self.responses() if each["channel"] == "cli"]
 
     def chat(self) -> Row:
         """Ann's chat."""
@@ -72,31 +51,27 @@ class Served:
 
 
 @contextmanager
-def serving(stores: Stores, settings: Settings, channel: str) -> Iterator[Served]:
+def serving(stores: Stores, settings: Settings, channel: str) -> Iterator[ServedTwilio]:
     """The client of an account, running."""
     with FakeSms() if channel == "sms" else FakeWhatsApp() as fake:
         given = TwilioHarness(fake).settings()
-        named = {f"{channel}.{name}": value for name, value in given.items()}
-        settings = replace(settings, accounts=AccountValues(named), default_agent="coder")
-        with stores.opened(settings) as store:
-            hire(store, "coder")
-            with store.write() as tx:
-                set_tier(tx, channel, ANN, Tier.MEMBER, by="owner", name="Ann")
-            process = ChannelProcess(store, find_channel(channel, settings), threading.Event().set)
-            process.start()
+        with stores.opened(account_settings(settings, channel, given)) as store:
+            hire(store, AGENT)
+            served = ServedTwilio(store, fake)
+            served.add_person(ANN)
+            served.start()
             try:
-                eventually(
-                    lambda: [each["state"] for each in rows(store, CHANNEL_HEALTH)] == ["up"],
-                    "it is up",
-                )
-                yield Served(store, fake)
+                served.up()
+                yield served
             finally:
                 fake.wait_for(fake.settled)
-                process.stop()
+                served.stop()
 
 
 @pytest.fixture
-def sms(stores: Stores, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+def sms(
+    stores: Stores, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[ServedTwilio]:
     monkeypatch.setattr(catch_up, "SWEEP_SECONDS", 0.5)
     with serving(stores, settings, "sms") as served:
         yield served
@@ -105,19 +80,19 @@ def sms(stores: Stores, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.fixture
 def whatsapp(
     stores: Stores, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Served]:
+) -> Iterator[ServedTwilio]:
     monkeypatch.setattr(catch_up, "SWEEP_SECONDS", 0.5)
     with serving(stores, settings, "whatsapp") as served:
         yield served
 
 
-def sweep(served: Served) -> None:
+def sweep(served: ServedTwilio) -> None:
     """Wait until the list was read twice from now on."""
     pattern = "GET */Messages.json"
     served.fake.wait_for_request(pattern, len(served.fake.requests(pattern)) + 2)
 
 
-def test_a_message_whose_webhook_never_came_is_found_by_the_sweep_once(sms: Served) -> None:
+def test_a_message_whose_webhook_never_came_is_found_by_the_sweep_once(sms: ServedTwilio) -> None:
     sms.fake.say(ANN, "with a webhook")
     eventually(lambda: sms.texts() == ["with a webhook"], "the first")
     sms.fake.say(ANN, "without a webhook", push=False)
@@ -127,7 +102,7 @@ def test_a_message_whose_webhook_never_came_is_found_by_the_sweep_once(sms: Serv
 
 
 def test_a_person_who_writes_stop_gets_nothing_more_and_the_owner_is_told_once(
-    whatsapp: Served,
+    whatsapp: ServedTwilio,
 ) -> None:
     """Twilio does not hold the messages of a WhatsApp sender back."""
     whatsapp.fake.say(ANN, "hello")
@@ -150,7 +125,7 @@ def test_a_person_who_writes_stop_gets_nothing_more_and_the_owner_is_told_once(
     assert whatsapp.chat()["opted_out_at"] is None
 
 
-def test_a_stop_of_a_stranger_costs_nothing(whatsapp: Served) -> None:
+def test_a_stop_of_a_stranger_costs_nothing(whatsapp: ServedTwilio) -> None:
     for _ in range(3):
         whatsapp.fake.say("+15551000009", "STOP")
     whatsapp.fake.say(ANN, "hello")
@@ -159,7 +134,7 @@ def test_a_stop_of_a_stranger_costs_nothing(whatsapp: Served) -> None:
     assert [each["chat"] for each in rows(whatsapp.store, CHATS)] == [ANN]
 
 
-def test_a_person_who_writes_again_after_stop_is_answered(whatsapp: Served) -> None:
+def test_a_person_who_writes_again_after_stop_is_answered(whatsapp: ServedTwilio) -> None:
     whatsapp.fake.say(ANN, "hello")
     whatsapp.fake.say(ANN, "STOP")
     eventually(lambda: bool(whatsapp.notices()), "it is recorded")
@@ -171,7 +146,7 @@ def test_a_person_who_writes_again_after_stop_is_answered(whatsapp: Served) -> N
 
 
 def test_after_a_day_without_a_message_the_template_is_used(
-    whatsapp: Served,
+    whatsapp: ServedTwilio,
 ) -> None:
     whatsapp.fake.say(ANN, "hello")
     eventually(lambda: whatsapp.texts() == ["hello"], "the message")
@@ -185,21 +160,21 @@ def test_after_a_day_without_a_message_the_template_is_used(
     assert whatsapp.fake.sent(ANN)[0].variables == '{"1": "too late"}'
 
 
-def test_an_answer_that_a_carrier_refuses_later_is_reported_to_the_owner(sms: Served) -> None:
+def test_an_answer_that_a_carrier_refuses_later_is_reported_to_the_owner(sms: ServedTwilio) -> None:
     sms.fake.fail_number(ANN, callback=30006)
     sms.respond("hello")
     eventually(lambda: any("30006" in each for each in sms.notices()), f"{sms.notices()}")
     assert ANN not in sms.notices()[0]
 
 
-def test_an_unknown_answer_is_settled_by_its_status_callback(sms: Served) -> None:
+def test_an_unknown_answer_is_settled_by_its_status_callback(sms: ServedTwilio) -> None:
     sms.fake.fail("error", "POST */Messages.json", taken=True)
     sms.respond("hello")
     eventually(lambda: sms.states() == ["acked"], f"{sms.states()}")
     assert sms.fake.posts(ANN) == ["hello"]
 
 
-def test_a_person_who_is_opted_out_at_twilio_is_recorded(sms: Served) -> None:
+def test_a_person_who_is_opted_out_at_twilio_is_recorded(sms: ServedTwilio) -> None:
     sms.fake.say(ANN, "hello")
     eventually(lambda: sms.texts() == ["hello"], "the message")
     sms.fake.opted_out.add(ANN)
