@@ -56,7 +56,9 @@ SELECT_MESSAGE: Statement[Original] = Statement(
 )
 
 SELECT_OFFER: Statement[tuple[str | None, str | None]] = Statement(
-    lambda: select(R.sender_id, R.metadata).where(R.message_id == bindparam("message_id"))
+    lambda: select(R.sender_id, R.metadata).where(
+        R.message_id == bindparam("message_id"), R.channel == bindparam("channel")
+    )
 )
 
 
@@ -138,7 +140,7 @@ def withdraw(tx: Transaction, channel: str, deleted: Deleted) -> None:
 
 def accept_offer(tx: Transaction, channel: str, offer: str, source: Source, *, routed: bool) -> str:
     """Run the edited text of an offer; only its author may."""
-    row = tx.one(SELECT_OFFER, {"message_id": offer})
+    row = tx.one(SELECT_OFFER, {"message_id": offer, "channel": channel})
     metadata: object = json.loads(row[1]) if row is not None and row[1] else None
     values = metadata if isinstance(metadata, dict) else {}
     edited, agent = values.get("edited"), values.get("agent")
