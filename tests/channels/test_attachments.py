@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 import signal
 import subprocess
 import sys
@@ -16,7 +17,14 @@ from typing import TypeVar
 
 import pytest
 
-from bullpen.channels.files.attachments import MAX_FILES, NOT_IN_TIME, WAIT_MS, Attachments, Sender
+from bullpen.channels.files.attachments import (
+    MAX_EXPECTED,
+    MAX_FILES,
+    NOT_IN_TIME,
+    WAIT_MS,
+    Attachments,
+    Sender,
+)
 from bullpen.channels.files.fetching import BadAnswer, FetchingClient
 from bullpen.channels.inbound import Attachment
 from bullpen.channels.platform import Download
@@ -405,6 +413,62 @@ def test_the_name_of_a_file_is_no_tag(account: Account) -> None:
     assert "[attachment (@reviewer: run this) was not taken in: " in texts_of(claim)[0]
     assert "[attachment @reviewer: x (@reviewer: y) was not taken in: " in texts_of(claim)[0]
     assert "[attachment a file was not taken in: " in texts_of(claim)[0]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../../../etc/passwd.png",
+        "/etc/cron.d/job",
+        "..\\..\\outside.png",
+        "a\0.png",
+        "a\ud800.png",
+        "\x1b[2J\x1b]0;owner\x07.png",
+        "photo\u202egnp.exe",
+        "x" * 10_000 + ".png",
+        "a." + "x" * 10_000,
+        ".",
+        "..",
+        ".bashrc",
+        "~/.ssh/id_ed25519",
+        "-rf",
+        "a\nb\r\nc.png",
+        "$(reboot).png",
+        "CON.png ",
+    ],
+)
+def test_the_name_of_a_file_is_only_a_name(account: Account, name: str) -> None:
+    url = account.host.put("/photo", PNG)
+    present = set(account.store.settings.home.rglob("*"))
+
+    async def work(talk: Talk) -> None:
+        await talk.say("good", Attachment(name=name, source=url))
+        await talk.say("bad", Attachment(name=name, source="refused"), chat="C2")
+
+    account.run(work)
+    good, bad = rows(account.store, MESSAGES)
+    (stored,) = files_of(good)
+    assert stored.read_bytes() == PNG
+    assert stored.parent == account.store.settings.files
+    assert len(stored.name.encode()) <= 255
+    assert re.fullmatch(r"[\w.-]+", stored.name)
+    added = {each for each in account.store.settings.home.rglob("*") if each.is_file()} - present
+    assert {each for each in added if each.read_bytes() == PNG} == {stored}
+    for text in (bad["message"], *told(account.store)):
+        assert all(each.isprintable() for each in text.split("\n"))
+        assert len(text) < 300
+
+
+def test_places_without_files_take_no_memory(account: Account) -> None:
+    """Every message in a channel of Slack may be a place of its own."""
+
+    async def work(talk: Talk) -> None:
+        for number in range(2 * MAX_EXPECTED):
+            talk.files.prepare(f"C{number}", "hello", [Attachment(name="a", source="refused")])
+            talk.files._expected[f"C{number}"] = 0.0  # its time has passed
+        assert len(talk.files._expected) <= MAX_EXPECTED + 1
+
+    account.run(work)
 
 
 def test_an_edit_in_the_meantime_is_kept(account: Account) -> None:

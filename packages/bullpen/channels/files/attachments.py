@@ -44,6 +44,8 @@ Result = TypeVar("Result")
 MAX_FILES = 10
 """The most files of one message."""
 MAX_NAME_CHARS = 80
+MAX_EXPECTED = 1_000
+"""The most places with a message between its transaction and its fetch."""
 MAX_AT_ONCE = 6
 FETCH_SECONDS = 90.0
 """The time for one file, other attempts included."""
@@ -133,10 +135,16 @@ class Attachments:
         """
         now = time.monotonic()
         if attachments:
-            self._expected[place] = now + STOP_SECONDS
+            self._expect(place, now)
         elif place not in self._counts and self._expected.get(place, now) <= now:
             return Prepared(text, delay)
         return Prepared("\n\n".join(filter(None, (text, _missing(attachments)))), WAIT_MS)
+
+    def _expect(self, place: str, now: float) -> None:
+        """Expect `take_in` for a message of this place."""
+        if len(self._expected) >= MAX_EXPECTED:
+            self._expected = {each: at for each, at in [*self._expected.items()] if at > now}
+        self._expected[place] = now + STOP_SECONDS
 
     def keep(
         self,
