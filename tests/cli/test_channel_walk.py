@@ -50,6 +50,11 @@ def test_a_channel_is_set_up_while_bullpen_runs_and_answers_after_the_pairing(
     assert empty.ok("channel", "test", "telegram", "--json").json["to"] == CHAT
     assert telegram.posts(CHAT)[-1] == "test"
 
+    before = _pid(empty, "processor")
+    telegram.say(CHAT, int(CHAT), "/restart")
+    eventually(lambda: telegram.posts(CHAT)[-1] == "Restarted the processor.", "it restarts", SOON)
+    assert _pid(empty, "processor") not in (0, before)
+
     # The client is stopped while another process uses its bot, and runs again, whatever comes out.
     probe = ("channel", "setup", "telegram", "--owner", CHAT, "--probe", "--json")
     findings = empty.ok(*probe, **port).json["findings"]
@@ -74,6 +79,12 @@ def test_a_channel_is_set_up_while_bullpen_runs_and_answers_after_the_pairing(
 def _status(bullpen: Bullpen) -> dict[str, list[dict[str, object]]]:
     found: dict[str, list[dict[str, object]]] = bullpen("status", "--json").json
     return found
+
+
+def _pid(bullpen: Bullpen, service: str) -> int:
+    (found,) = (each for each in _status(bullpen)["services"] if each["name"] == service)
+    assert isinstance(found["pid"], int)
+    return found["pid"]
 
 
 def _state(bullpen: Bullpen) -> object:

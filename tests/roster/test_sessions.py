@@ -7,9 +7,16 @@ from dataclasses import replace
 import pytest
 
 from bullpen.core.company import change_agent, remove_agent, reset_agent
+from bullpen.core.message import ReplyTo
 from bullpen.core.models import SESSIONS
 from bullpen.core.roster.agents import Agent, Context, get_agent
-from bullpen.core.roster.sessions import Session, find_session, save_session, session_key
+from bullpen.core.roster.sessions import (
+    Session,
+    chat_key,
+    find_session,
+    save_session,
+    session_key,
+)
 from bullpen.core.store.base import Store
 from tests.answers.beside import beside
 from tests.conformance.verbs import AGENT, do, events, hire, rows
@@ -69,6 +76,7 @@ ELSEWHERE = replace(ADA, channel="telegram")
 NAMED_SO = replace(ADA, sender="U1", sender_id=None)
 LIKE_A_NAME = replace(ADA, sender="x", sender_id="@ada")
 BY_NAME = replace(ADA, sender_id=None)
+IN_THREAD = replace(ADA, reply_to=str(ReplyTo("C1", "1", "9")))
 
 
 def test_what_shares_a_session_is_the_agents_choice() -> None:
@@ -78,11 +86,18 @@ def test_what_shares_a_session_is_the_agents_choice() -> None:
         (Context.SENDER, ADA, ELSEWHERE, False),
         (Context.SENDER, ADA, NAMED_SO, False),
         (Context.SENDER, LIKE_A_NAME, BY_NAME, False),
+        (Context.CHAT, ADA, SAME_PERSON, True),
+        (Context.CHAT, ADA, ELSEWHERE, False),
+        (Context.CHAT, IN_THREAD, replace(IN_THREAD, sender_id="U2", sender="bob"), True),
+        (Context.CHAT, IN_THREAD, replace(IN_THREAD, reply_to=str(ReplyTo("C1", "2", "9"))), False),
+        (Context.CHAT, IN_THREAD, replace(IN_THREAD, reply_to=str(ReplyTo("C1", "1", "8"))), True),
         (Context.CONVERSATION, ADA, SAME_PERSON, False),
         (Context.CONVERSATION, ADA, ELSEWHERE, True),
     ):
         agent = Agent(id=AGENT, context=context)
         assert (session_key(agent, one) == session_key(agent, other)) is same
+    per_chat = Agent(id=AGENT, context=Context.CHAT)
+    assert session_key(per_chat, IN_THREAD) == chat_key(IN_THREAD.channel, "C1", "1")
 
 
 def test_the_session_of_another_provider_is_none(store: Store) -> None:

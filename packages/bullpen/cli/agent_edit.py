@@ -90,7 +90,8 @@ def agent_options(*, defaults: bool) -> Callable[[Function], Function]:
             "--context",
             Context,
             DEFAULTS.context,
-            "Which messages share a session: all of the agent, of a sender, or of a conversation.",
+            "Which messages share a session: all of the agent, of a sender, of a chat or thread, "
+            "or of a conversation.",
         ),
         choice(
             "--scheduling",

@@ -11,6 +11,7 @@ from bullpen.channels.platform import Progress
 from bullpen.core.answers.complete import complete
 from bullpen.core.channels.chats import Verbosity
 from bullpen.core.channels.senders import Tier
+from bullpen.core.company import change_agent
 from bullpen.core.events.append import append_event
 from bullpen.core.events.base import MessageRef
 from bullpen.core.events.conversation import AgentProgress
@@ -18,6 +19,7 @@ from bullpen.core.message import RunOutput
 from bullpen.core.models import CHATS, LANES, SENDERS
 from bullpen.core.queue.claim import claim
 from bullpen.core.queue.manage import hold
+from bullpen.core.roster.agents import Context
 from bullpen.ops.services.supervisor import Supervisor
 from tests.channels.conformance.conftest import Account
 from tests.channels.conformance.test_access import STRANGER, code_of
@@ -138,6 +140,10 @@ def test_stop_ends_what_was_written_before_and_waits_for_no_run(served: Account)
 def test_a_member_cannot_reset_a_session_that_others_share(served: Account) -> None:
     served.say("/reset")
     eventually(lambda: any("share the session" in each for each in served.posts()), "refused")
+    with served.store.write() as tx:
+        change_agent(tx, AGENT, context=Context.CHAT)
+    served.say("/new")
+    eventually(lambda: any("here starts a new session" in each for each in served.posts()), "new")
 
 
 def test_a_chat_chooses_how_much_progress_it_shows(

@@ -48,7 +48,7 @@ from bullpen.core.roster.agents import (
     list_agents,
     load_address_book,
 )
-from bullpen.core.roster.sessions import delete_session, sender_key
+from bullpen.core.roster.sessions import chat_key, delete_session, sender_key
 from bullpen.core.roster.teams import list_teams
 from bullpen.core.settings import Settings
 from bullpen.core.states import MessageState
@@ -251,11 +251,20 @@ def _reset(asked: Asked) -> Reply:
     agent = get_agent(asked.tx, _named_agent(asked))
     if agent.context is Context.SENDER:
         delete_session(asked.tx, agent, sender_key(asked.channel, asked.source.person.id))
+    elif agent.context is Context.CHAT and _may_reset_chat(asked):
+        chat = chat_key(asked.channel, asked.source.chat.id, asked.source.thread)
+        delete_session(asked.tx, agent, chat)
+        return Reply(f"The next message to @{agent.id} here starts a new session.")
     elif asked.access.allows(Tier.OWNER):
         reset_agent(asked.tx, agent.id)
     else:
         return Reply(f"Other people share the session of @{agent.id}: only the owner can reset it.")
     return Reply(f"Your next message to @{agent.id} starts a new session.")
+
+
+def _may_reset_chat(asked: Asked) -> bool:
+    """Whether no other member has a part in the session of the chat, or the owner asks."""
+    return asked.source.chat.direct or asked.access.allows(Tier.OWNER)
 
 
 def _default(asked: Asked) -> Reply:

@@ -46,6 +46,8 @@ class Context(StrEnum):
 
     AGENT = "agent"
     SENDER = "sender"
+    CHAT = "chat"
+    """All of a chat, or of a thread in it."""
     CONVERSATION = "conversation"
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, bindparam, delete, insert, select, update
 
-from bullpen.core.message import SEPARATOR, Message
+from bullpen.core.message import SEPARATOR, Message, ReplyTo, reply_place
 from bullpen.core.models import AGENTS, SESSIONS
 from bullpen.core.models.base import const
 from bullpen.core.roster.agents import Agent, Context
@@ -85,6 +85,9 @@ def session_key(agent: Agent, message: Message) -> str:
             if message.sender_id is not None:
                 return sender_key(message.channel, message.sender_id)
             return SEPARATOR.join((message.channel, f"@{message.sender}"))
+        case Context.CHAT:
+            reply_to = ReplyTo.parse(message.reply_to) if message.reply_to else None
+            return reply_place(message.channel, message.sender, message.sender_id, reply_to)
         case Context.CONVERSATION:
             return message.conversation_id
 
@@ -92,6 +95,11 @@ def session_key(agent: Agent, message: Message) -> str:
 def sender_key(channel: str, sender_id: str) -> str:
     """The key of a person's session with an agent whose context is the sender."""
     return SEPARATOR.join((channel, f"#{sender_id}"))
+
+
+def chat_key(channel: str, chat: str, thread: str) -> str:
+    """The key of the session of a chat or thread, with an agent whose context is the chat."""
+    return reply_place(channel, "", None, ReplyTo(chat, thread))
 
 
 def delete_session(tx: Transaction, agent: Agent, key: str) -> None:
