@@ -91,6 +91,8 @@ class FakePlatform:
         self._thread = threading.Thread(target=self._loop.run_forever, name=type(self).__name__)
         self._reserved: socket.socket | None = None
         self._site: web.SockSite | None = None
+        self._return: asyncio.TimerHandle | None = None
+        self._returning: asyncio.Task[None] | None = None
         self._controlling: set[object] = set()
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
@@ -113,7 +115,11 @@ class FakePlatform:
             for line in self._state.read_text().splitlines():
                 self.recall(json.loads(line))
         self._thread.start()
-        self.run(self._start())
+        try:
+            self.run(self._start())
+        except BaseException:
+            self._end()
+            raise
         return self
 
     def __exit__(
@@ -122,13 +128,16 @@ class FakePlatform:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._end()
+        if self.errors and error is None:
+            raise AssertionError("a handler of the fake failed") from self.errors[0]
+
+    def _end(self) -> None:
         self.run(self._stop())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.run_until_complete(self._loop.shutdown_default_executor())
         self._loop.close()
-        if self.errors and error is None:
-            raise AssertionError("a handler of the fake failed") from self.errors[0]
 
     def run(self, work: Coroutine[object, object, Result]) -> Result:
         """Run a coroutine in the fake's loop; never called from that loop."""
@@ -227,6 +236,10 @@ class FakePlatform:
 
     async def _stop(self) -> None:
         self.faults.released.set()
+        if self._return is not None:
+            self._return.cancel()
+        if self._returning is not None:
+            await self._returning
         await self._close_listener()
         self._cut()
         await self._runner.cleanup()
@@ -241,8 +254,12 @@ class FakePlatform:
     def _reserve(self) -> socket.socket:
         """The port without a listener: connections are refused, and nobody else can have it."""
         reserved = socket.socket()
-        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        reserved.bind((HOST, self.port))
+        try:
+            reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            reserved.bind((HOST, self.port))
+        except OSError:
+            reserved.close()
+            raise
         return reserved
 
     async def _open_port(self) -> None:
@@ -266,7 +283,10 @@ class FakePlatform:
 
     async def _vanish(self, seconds: float) -> None:
         await self._close_port()
-        self._loop.call_later(seconds, lambda: self._loop.create_task(self._open_port()))
+        self._return = self._loop.call_later(seconds, self._come_back)
+
+    def _come_back(self) -> None:
+        self._returning = self._loop.create_task(self._open_port())
 
     def _cut(self) -> None:
         """Reset all connections but those of `_control`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from pathlib import Path
 
@@ -82,6 +83,23 @@ def test_a_fake_that_is_gone_refuses_and_comes_back_on_its_port() -> None:
         with pytest.raises(aiohttp.ClientConnectorError):
             send(fake)
         fake.wait_for(lambda: answers(fake))
+
+
+def test_a_fake_that_ends_while_it_comes_back_leaves_nothing_open() -> None:
+    """A socket or a task that is left fails the test, as everything does that is not closed."""
+    for number in range(20):
+        with Recorder() as fake:
+            fake.vanish(number / 10_000)
+            time.sleep(0.001)
+    gc.collect()
+
+
+def test_a_fake_whose_port_is_taken_fails_and_leaves_nothing_open() -> None:
+    with Recorder() as fake:
+        with pytest.raises(OSError, match="in use"), Recorder(fake.port):
+            pass
+        assert send(fake)[0] == 200
+    gc.collect()
 
 
 def answers(fake: Recorder) -> bool:
