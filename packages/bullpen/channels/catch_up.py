@@ -17,7 +17,7 @@ from bullpen.channels.inbound import Inbound, Payload, Written
 from bullpen.channels.incoming.queue import IntakeQueue
 from bullpen.channels.platform import CatchUp, Place, Platform
 from bullpen.channels.waiting import wait_at_most
-from bullpen.core.channels.chats import ChatRecord, find_chat, list_chats
+from bullpen.core.channels.chats import ChatRecord, find_chat, list_chats, move_cursor
 from bullpen.core.channels.health import Activity, find_health, report_activity
 from bullpen.core.clock import DAY, MINUTE
 from bullpen.core.errors import BullpenError
@@ -32,14 +32,14 @@ THREAD_AGE_MS = 2 * DAY
 """Threads without a message for this time are not read."""
 MARGIN_MS = 10 * MINUTE
 """How far the list of a whole account reaches back before the last catch-up."""
-HOLD_SECONDS = 15.0
-"""How long a catch-up after a new connection may delay live messages."""
 SWEEP_SECONDS = 300.0
 """How often the list of a whole account is read, which finds webhooks that never came."""
 FEED = "*"
 """The chat that keeps the cursor of a feed; no platform has a chat of this name."""
 MAX_CHATS = 4
 MAX_RATE_WAIT_SECONDS = 120.0
+MAX_RETRY_SECONDS = 60.0
+"""The longest pause after a catch-up that failed; the first ones are shorter."""
 
 
 @dataclass(slots=True)
@@ -85,37 +85,40 @@ class CatchUpReader:
 
     def reconnected(self) -> None:
         """Messages were missed: they are stored before live ones, as far as that is quick."""
-        if self._platform.catch_up is CatchUp.CHATS:
-            self._intake.hold(HOLD_SECONDS)
+        self._intake.end_gap()
         self.wake()
 
     async def run(self) -> None:
         """Catch up whenever it is needed, until cancelled."""
-        sweep = self._platform.catch_up is CatchUp.ACCOUNT
+        sweep = SWEEP_SECONDS if self._platform.catch_up is CatchUp.ACCOUNT else None
+        failures = 0
         while True:
-            await wait_at_most(self._needed, SWEEP_SECONDS if sweep else None)
+            retry = min(MAX_RETRY_SECONDS, 2.0 ** (failures - 1)) if failures else None
+            await wait_at_most(self._needed, retry or sweep)
             await self._receiving.wait()
             self._needed.clear()
             try:
                 await self.catch_up()
+                failures = 0
+                continue
             except (ChannelDown, SendFailed, BullpenError, OSError, TimeoutError) as error:
                 self._log.warning("the catch-up failed: %s", error)
             except Exception:
                 self._log.exception("the catch-up failed")
-            finally:
-                if not self._needed.is_set():
-                    self._intake.release()
+            failures += 1
 
     async def catch_up(self) -> CatchUpResult:
         """Fetch the missed messages of every chat, and wait until they are stored."""
         result = CatchUpResult()
         if self._platform.catch_up is CatchUp.NONE:
             return result
+        gaps = self._intake.gaps
         began_at = self._store.now
         if self._platform.catch_up is CatchUp.FEED:
             await self._read_feed(result)
         else:
             await self._read_places(result)
+        self._intake.caught_up(gaps)
         await self._report(began_at, str(result))
         if result.found:
             self._log.info("caught up: %s", result)
@@ -154,7 +157,10 @@ class CatchUpReader:
         while places := [each for each in await self._places() if each.chat not in done]:
             done |= {each.chat for each in places}
             found = result.found
-            await asyncio.gather(*(read(each) for each in places))
+            ends = await asyncio.gather(*(read(each) for each in places), return_exceptions=True)
+            for error in ends:
+                if error is not None:
+                    raise error
             if result.found == found:  # otherwise a thread may have begun
                 break
 
@@ -201,7 +207,9 @@ class CatchUpReader:
             stored = [self._intake.add(each, missed=True) for each in page]
             await asyncio.gather(*stored)
             found += len(page)
-            cursor = next(filter(None, map(self._cursor_of, reversed(page))), "")
+            cursor, at = self._end_of(page)
+            if cursor and self._platform.catch_up is CatchUp.CHATS:
+                await self._move_cursor(place, cursor, at)
             last, place = place, replace(place, cursor=cursor or place.cursor)
             if len(page) < PAGE or place == last:
                 break
@@ -211,15 +219,22 @@ class CatchUpReader:
         result.chats += 1
         return place
 
-    def _cursor_of(self, payload: Payload) -> str:
-        """The place of a payload; empty if it has none, or cannot be read."""
-        if self._platform.catch_up is CatchUp.FEED:
-            return str(payload["cursor"])
-        try:
-            new = self._platform.parse(payload)
-        except Exception:  # intake has logged it
-            return ""
-        return new.cursor if isinstance(new, Written) else ""
+    async def _move_cursor(self, place: Place, cursor: str, at: int) -> None:
+        """Continue after this message the next time, also if it was taken in live."""
+        await self._store.write(lambda tx: move_cursor(tx, self._channel, place.chat, cursor, at))
+
+    def _end_of(self, page: Sequence[Payload]) -> tuple[str, int]:
+        """The last place in a page, and its time; empty if it has none, or cannot be read."""
+        for each in reversed(page):
+            if self._platform.catch_up is CatchUp.FEED:
+                return str(each["cursor"]), 0
+            try:
+                new = self._platform.parse(each)
+            except Exception:  # noqa: S112 - intake has logged it
+                continue
+            if isinstance(new, Written) and new.cursor:
+                return new.cursor, new.source.at
+        return "", 0
 
 
 def parse_feed(platform: Platform) -> Callable[[Payload], Inbound | None]:

@@ -197,6 +197,7 @@ class Client:
             log,
             poll=lambda: self._catch_up.poll(),
             reorders=platform.reorders,
+            catches_up=platform.catch_up is CatchUp.CHATS,
         )
         self._recovery = Recovery(self._store, platform, self._outgoing, self._worker, id_, log)
         self._catch_up = CatchUpReader(self._store, platform, self._intake, receiving, log)
@@ -257,6 +258,7 @@ class Client:
         try:
             await self._store.write(self._take_over)
             await self._outgoing.restore_holds()
+            self._intake.begin_gap()
             await self._catch_up_first()
             self._serving = True
             self._receiving.set()

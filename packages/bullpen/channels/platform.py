@@ -44,7 +44,10 @@ class Intake(Protocol):
         ...
 
     def disconnected(self, reason: str) -> None:
-        """The platform cannot reach the client for now; the platform's file connects again."""
+        """The platform cannot reach the client for now; the platform's file connects again.
+
+        What is added before `connected` is stored after the messages that were missed.
+        """
         ...
 
     def heard(self) -> None:

@@ -8,6 +8,7 @@ import threading
 import pytest
 
 from bullpen.channels import CatchUp, Payload, Place, Platform
+from bullpen.channels.incoming import queue
 from tests.channels.conformance.conftest import Account
 from tests.processor.working import eventually
 
@@ -92,3 +93,34 @@ def test_missed_messages_come_before_those_after_the_reconnect(
         assert asked.wait(60)
     served.say("after")
     served.stored("before", *texts, "after")
+
+
+def test_a_catch_up_that_fails_is_repeated_and_loses_nothing(
+    served: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if people go on writing, and what they write is stored first."""
+    platform = type(served.client_platform())
+    if platform.catch_up is not CatchUp.CHATS:
+        pytest.skip("what was missed is not read chat by chat")
+    served.say("before")
+    served.stored("before")
+    monkeypatch.setattr(queue, "HOLD_SECONDS", 0.1)
+    right, broken = platform.missed, threading.Event()
+    broken.set()
+
+    async def missed(self: Platform, place: Place, limit: int) -> list[Payload]:
+        if broken.is_set():
+            raise ConnectionError("the history cannot be read")
+        return await right(self, place, limit)
+
+    monkeypatch.setattr(platform, "missed", missed)
+    served.platform.offline()
+    texts = [f"meanwhile {each}" for each in range(OFFLINE)]
+    for each in texts:
+        served.say(each)
+    served.platform.online()
+    served.up()
+    served.say("after")
+    served.stored("before", "after")
+    broken.clear()
+    served.stored("before", "after", *texts)

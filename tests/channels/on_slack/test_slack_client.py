@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from bullpen.channels.slack import socket
 from bullpen.core.channels.chats import Access
 from bullpen.core.message import Answer, ReplyTo
 from bullpen.core.models import MESSAGES, RESPONSES, SENDERS
@@ -83,6 +84,24 @@ def test_the_first_reply_in_a_thread_is_found_although_nobody_heard_it(served: S
     served.start()
     eventually(lambda: len(served.texts()) == 3, "all are stored")
     assert sorted(served.texts()) == ["first", "in the channel", "second"]
+
+
+def test_messages_on_the_first_of_two_connections_come_after_those_that_were_missed(
+    served: ServedSlack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(socket, "SECOND_SECONDS", 1.0)
+    fake = served.fake
+    chat = fake.open_chat(ANN)
+    fake.say(chat, ANN, "before")
+    served.stored("before")
+    harness = SlackHarness(fake)
+    harness.offline()
+    fake.say(chat, ANN, "meanwhile")
+    fake.fail(Fault.ERROR, "POST /api/apps.connections.open", times=None, after=1)
+    harness.online()
+    fake.wait_for(lambda: fake.connections() == 1)
+    fake.say(chat, ANN, "after")
+    served.stored("before", "meanwhile", "after")
 
 
 def test_a_lost_answer_is_settled_by_the_event_with_its_key(served: ServedSlack) -> None:

@@ -242,14 +242,11 @@ class Incoming:
             set_opted_out(tx, self._channel, source.chat.id, None)  # who asks wants an answer
         if self._settings.window_ms:
             set_window(tx, self._channel, source.chat.id, source.at + self._settings.window_ms)
-        if new.cursor_chat and new.cursor:
-            thread = ChatSeen(
-                chat=new.cursor_chat, direct=False, cursor=new.cursor, cursor_at=source.at
+        if thread := new.cursor_chat or new.opens:
+            seen = ChatSeen(
+                chat=thread, direct=False, cursor=new.cursor or None, cursor_at=source.at
             )
-            touch_chat(tx, self._channel, thread)
-        elif new.opens and new.cursor:
-            thread = ChatSeen(chat=new.opens, direct=False, cursor=new.cursor, cursor_at=source.at)
-            touch_chat(tx, self._channel, thread)
+            touch_chat(tx, self._channel, seen)
 
     def _command(
         self, tx: Transaction, command: Command, rest: str, source: Source, access: Access

@@ -3,16 +3,21 @@
 A payload is acknowledged to the platform when its future is done, which is after the commit. While
 the store cannot be written, intake keeps the payloads and tries again: not every platform sends
 them a second time.
+
+After a gap in the connection, intake is behind until a catch-up has found what was missed. Live
+payloads wait for that, but not forever; and they move no cursor, so that the next catch-up begins
+where messages may be missing.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import sqlite3
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from bullpen.channels.async_store import AsyncStore
@@ -28,6 +33,8 @@ GATHER_SECONDS = 0.005
 MAX_WAITING = 5_000
 """The most payloads in memory. More are refused, so that the platform sends them again."""
 RETRY_SECONDS = 1.0
+HOLD_SECONDS = 15.0
+"""How long live payloads wait for the messages that were missed."""
 
 
 class Connection(Protocol):
@@ -50,6 +57,7 @@ class Connection(Protocol):
 class _Item:
     inbound: Inbound
     stored: asyncio.Future[None]
+    missed: bool
 
 
 class IntakeQueue:
@@ -66,10 +74,12 @@ class IntakeQueue:
         *,
         poll: Callable[[], Awaitable[None]] | None = None,
         reorders: bool = False,
+        catches_up: bool = False,
     ) -> None:
         """`on_taken` is called after the commit, for each message that was stored.
 
-        `poll` adds the new payloads of the feed, for a platform that does not push.
+        `poll` adds the new payloads of the feed, for a platform that does not push. `catches_up`:
+        what was missed is read from the cursor of each chat.
         """
         self._store = store
         self._parse = parse
@@ -79,14 +89,18 @@ class IntakeQueue:
         self._poll = poll
         self._log = log
         self._reorders = reorders
+        self._catches_up = catches_up
         self._items: deque[_Item] = deque()
         self._missed: deque[_Item] = deque()
+        self._storing = False
+        self._behind = self._in_gap = False
         self._held_until = 0.0
         self._arrived = asyncio.Event()
         self.last_payload_at = 0
         """When the last payload arrived; a connection that answers pings may bring none."""
+        self.gaps = 0
+        """The gaps that have ended."""
         self.connected = connection.connected
-        self.disconnected = connection.disconnected
         self.heard = connection.heard
 
     async def poll(self) -> None:
@@ -95,19 +109,39 @@ class IntakeQueue:
         await self._poll()
         self.heard()
 
-    def hold(self, seconds: float) -> None:
-        """Keep live payloads until `release`, at most this time: missed messages come first."""
-        loop = asyncio.get_running_loop()
-        self._held_until = loop.time() + seconds
-        loop.call_later(seconds, self._arrived.set)
+    def disconnected(self, reason: str) -> None:
+        """The platform cannot reach the client: what arrives next comes after a gap."""
+        self._connection.disconnected(reason)
+        self.begin_gap()
 
-    def release(self) -> None:
-        """Store live payloads again."""
-        self._held_until = 0.0
-        self._arrived.set()
+    def begin_gap(self) -> None:
+        """Messages may be missing from now on, until `caught_up`."""
+        if self._catches_up:
+            self._behind = self._in_gap = True
+            self._held_until = math.inf
+            if self._items:
+                self._limit_hold()
+
+    def end_gap(self) -> None:
+        """The platform reaches the client again: what is still missing can be fetched."""
+        self.begin_gap()
+        self._in_gap = False
+        self.gaps += 1
+
+    def caught_up(self, gaps: int) -> None:
+        """What was missed in these `gaps` is stored; another one may have begun meanwhile."""
+        if gaps == self.gaps and not self._in_gap:
+            self._behind = False
+            self._held_until = 0.0
+            self._arrived.set()
+
+    def _limit_hold(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._held_until = loop.time() + HOLD_SECONDS
+        loop.call_later(HOLD_SECONDS, self._arrived.set)
 
     def add(self, payload: Payload, *, missed: bool = False) -> asyncio.Future[None]:
-        """Take this in, in the order of the calls; one that was missed does not wait for `hold`."""
+        """Take this in, in the order of the calls; one that was missed does not wait."""
         self.heard()
         self.last_payload_at = self._store.now
         stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -118,14 +152,23 @@ class IntakeQueue:
             # Neither the text nor the payload: they are a person's.
             self._log.error("a payload was ignored, because it cannot be read: %r", error)
             inbound = None
-        if inbound is None or self._incoming.is_ignored(inbound):
+        items = self._missed if missed else self._items
+        if inbound is None or self._incoming.is_ignored(self._passing(inbound, missed)):
             stored.set_result(None)
-        elif len(self._items) >= MAX_WAITING:
+        elif len(items) >= MAX_WAITING:
             stored.set_exception(Overloaded("too many messages wait for the database"))
         else:
-            (self._missed if missed else self._items).append(_Item(inbound, stored))
+            items.append(_Item(inbound, stored, missed))
+            if self._held_until == math.inf and not missed:
+                self._limit_hold()
             self._arrived.set()
         return stored
+
+    def _passing(self, inbound: Inbound, missed: bool) -> Inbound:
+        """The same, without a cursor if that would pass a message that is not stored yet."""
+        if (missed and self._catches_up) or self._behind or self._items or self._storing:
+            return _without_cursor(inbound)
+        return inbound
 
     async def run(self) -> None:
         """Store what arrives, until cancelled."""
@@ -156,14 +199,20 @@ class IntakeQueue:
     async def _take(self, batch: list[_Item]) -> None:
         if self._reorders:
             _sort(batch)
-        taken = await self._store_all(batch)
+        inbounds = [
+            _without_cursor(item.inbound) if self._behind and not item.missed else item.inbound
+            for item in batch
+        ]
+        self._storing = True
+        taken = await self._store_all(inbounds)
+        self._storing = False
         for item, result in zip(batch, taken, strict=True):
             if not item.stored.done():
                 item.stored.set_result(None)
             if result != NOTHING:
                 self._on_taken(result)
 
-    async def _store_all(self, batch: list[_Item]) -> list[Taken]:
+    async def _store_all(self, batch: list[Inbound]) -> list[Taken]:
         """Store these in one transaction; if the database refuses one, each in its own."""
         while True:
             try:
@@ -179,17 +228,17 @@ class IntakeQueue:
                 break
         return [taken for each in batch for taken in await self._store_all([each])]
 
-    def _take_all(self, tx: Transaction, batch: list[_Item]) -> list[Taken]:
+    def _take_all(self, tx: Transaction, batch: list[Inbound]) -> list[Taken]:
         """Take all in, within one savepoint; if one of them fails, each within its own."""
         if len(batch) > 1:
             try:
                 with savepoint(tx):
-                    return [self._incoming.take(tx, item.inbound) for item in batch]
+                    return [self._incoming.take(tx, each) for each in batch]
             except (sqlite3.Error, StoreError):
                 raise
             except Exception:
                 self._log.info("a batch of messages is stored one by one")
-        return [self._take_one(tx, item.inbound) for item in batch]
+        return [self._take_one(tx, each) for each in batch]
 
     def _take_one(self, tx: Transaction, inbound: Inbound) -> Taken:
         """Take one in; a failure of its own is logged, and does not affect the others."""
@@ -221,6 +270,10 @@ def _cursor(item: _Item) -> tuple[int, str]:
     """Cursors are ordered as `move_cursor` does."""
     assert isinstance(item.inbound, Written)
     return len(item.inbound.cursor), item.inbound.cursor
+
+
+def _without_cursor(inbound: Inbound) -> Inbound:
+    return replace(inbound, cursor="") if isinstance(inbound, Written) else inbound
 
 
 def _retrieve(future: asyncio.Future[None]) -> None:
