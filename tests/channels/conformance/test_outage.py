@@ -105,10 +105,11 @@ def test_a_catch_up_that_fails_is_repeated_and_loses_nothing(
     served.say("before")
     served.stored("before")
     monkeypatch.setattr(queue, "HOLD_SECONDS", 0.1)
-    right, broken = platform.missed, threading.Event()
+    right, asked, broken = platform.missed, threading.Event(), threading.Event()
     broken.set()
 
     async def missed(self: Platform, place: Place, limit: int) -> list[Payload]:
+        asked.set()
         if broken.is_set():
             raise ConnectionError("the history cannot be read")
         return await right(self, place, limit)
@@ -119,7 +120,7 @@ def test_a_catch_up_that_fails_is_repeated_and_loses_nothing(
     for each in texts:
         served.say(each)
     served.platform.online()
-    served.up()
+    assert asked.wait(60), "it is connected again"
     served.say("after")
     served.stored("before", "after")
     broken.clear()
