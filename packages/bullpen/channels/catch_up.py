@@ -27,6 +27,8 @@ from bullpen.core.text import format_count
 PAGE = 100
 MAX_PER_CHAT = 2_000
 """More messages of one chat are not fetched; the owner reads it in the health of the channel."""
+MAX_PER_ACCOUNT = 20_000
+"""The same for the list of a whole account, which repeats the messages of the last minutes."""
 MAX_AGE_MS = DAY
 THREAD_AGE_MS = 2 * DAY
 """Threads without a message for this time are not read."""
@@ -198,7 +200,7 @@ class CatchUpReader:
         """Read one place page by page; returns up to where."""
         found = 0
         stored: Sequence[asyncio.Future[None]] = ()
-        while found < MAX_PER_CHAT:
+        while found < (MAX_PER_CHAT if place.chat else MAX_PER_ACCOUNT):
             try:
                 page = await self._platform.missed(place, PAGE)
             except RateLimited as error:

@@ -8,7 +8,11 @@ import pytest
 
 from bullpen.channels import Note, NotSent, Platform, Recovered, Sending, Verdict
 from bullpen.channels.outgoing import delivering
+from bullpen.core.outbox.delivery import begin_part, mark_unknown
+from bullpen.core.outbox.leases import expire_leases, lease_responses
 from bullpen.core.outbox.manage import retry_response
+from bullpen.core.outbox.parts import SendingPart
+from bullpen.core.outbox.recovery import lease_unknown
 from tests.channels.conformance.conftest import Account, receipts
 from tests.channels.served import AGENT
 from tests.processor.working import eventually
@@ -43,6 +47,25 @@ def test_a_long_text_arrives_whole_in_several_parts(served: Account) -> None:
     assert together(served.posts()) == together([LONG])
     ends = [int(str(each["upto"])) for each in receipts(row)]
     assert ends == sorted(ends)
+
+
+@pytest.mark.parametrize("looked_up", [False, True], ids=["sending", "looked up"])
+def test_what_a_killed_client_was_sending_is_not_overtaken(
+    stopped: Account, looked_up: bool
+) -> None:
+    if not stopped.kind.recovers:
+        pytest.skip("nobody can find out whether it was sent")
+    ids = [stopped.respond(each) for each in ("first", "second", "third")]
+    with stopped.store.write() as tx:
+        (first,) = lease_responses(tx, stopped.channel, "killed", 1)
+        begin_part(tx, first.claim_token or "", SendingPart(0, upto=5, last=True))
+        if looked_up:
+            mark_unknown(tx, first.claim_token or "", "the platform did not answer")
+            lease_unknown(tx, stopped.channel, "killed")
+        expire_leases(tx, stopped.channel, ["killed"])
+    stopped.start()
+    stopped.ends(ids[-1], "acked")
+    stopped.seen("first", "second", "third")
 
 
 def test_a_rate_limit_holds_one_chat_and_nothing_else(served: Account) -> None:

@@ -37,6 +37,8 @@ RETRY_SECONDS = 1.0
 DUE_SECONDS = 0.1
 LEASE_MS = MINUTE
 """How long a chat waits for a response whose lease was not ended."""
+LOOK_UP_MS = MINUTE
+"""How long a chat waits for a look-up, before it is found out whether that goes on."""
 RECHECK_MS = 2 * SECOND
 MAX_WAIT_OF_LEASE = 1 / 4
 """The part of their lease for which responses wait in memory."""
@@ -64,6 +66,19 @@ SELECT_WAITING: Statement[tuple[str | None, str | None, str, int]] = Statement(
     )
 )
 
+SELECT_LOOKED_UP: Statement[tuple[int, str | None, str | None, str]] = Statement(
+    lambda: (
+        select(R.id, R.reply_to, R.sender_id, R.sender)
+        .where(
+            R.channel == bindparam("channel"),
+            R.status == const(ResponseState.UNKNOWN.value),
+            R.recover_at.is_not(None),
+            R.tell_at.is_not(None),
+        )
+        .limit(const(MAX_RESTORED))
+    )
+)
+
 
 def chat_of(delivery: Delivery) -> str:
     """The chat of a delivery: what must stay in order."""
@@ -78,6 +93,12 @@ def waiting_chats(tx: Transaction, channel: str) -> list[tuple[str, int]]:
     """The chats whose responses are not due yet, and when they are."""
     rows = tx.all(SELECT_WAITING, {"channel": channel, "now": tx.now})
     return [(_chat(reply_to, id_, name), until) for reply_to, id_, name, until in rows]
+
+
+def looked_up_chats(tx: Transaction, channel: str) -> list[tuple[int, str]]:
+    """The responses that are looked up before people are notified, and their chats."""
+    rows = tx.all(SELECT_LOOKED_UP, {"channel": channel})
+    return [(response, _chat(reply_to, id_, name)) for response, reply_to, id_, name in rows]
 
 
 class Outgoing:
@@ -107,6 +128,7 @@ class Outgoing:
         self._holds: dict[str, int] = {}
         self._released: dict[str, asyncio.Event] = {}
         self._looked_up: dict[int, str] = {}
+        self._settled_now: set[int] = set()
         self._released_now: set[str] = set()
         self._stale: set[str] = set()
         """Chats whose waiting responses were leased before an earlier one became due again."""
@@ -131,6 +153,7 @@ class Outgoing:
 
     def settle(self, response: int) -> None:
         """End the hold for a response whose outcome is known now."""
+        self._settled_now.add(response)
         if (chat := self._looked_up.pop(response, None)) is not None:
             self.release(chat)
 
@@ -190,12 +213,20 @@ class Outgoing:
         if space <= 0:
             return []
         self._released_now.clear()
+        self._settled_now.clear()
         now = self._store.now
-        leased = await self._store.write(
-            lambda tx: lease_responses(tx, self._channel, self._worker(), space)
-        )
+
+        def lease(tx: Transaction) -> tuple[list[Delivery], list[tuple[int, str]]]:
+            # First, since it may find responses whose client was killed while it sent them.
+            leased = lease_responses(tx, self._channel, self._worker(), space)
+            return leased, looked_up_chats(tx, self._channel)
+
+        leased, looked_up = await self._store.write(lease)
         for each in leased:
             self.settle(each.id)  # a person may have retried it before its look-up
+        for response, chat in looked_up:
+            if response not in self._settled_now:
+                self.hold(chat, now + LOOK_UP_MS, look_up=response)
         # An earlier response of a chat that was released meanwhile may not be among these.
         early = [each for each in leased if chat_of(each) in self._released_now]
         for delivery in sorted(leased, key=lambda each: each.id):
