@@ -3,6 +3,10 @@
 The client, the processor and the fake of the platform are processes. Between small groups of
 messages one of them is killed by SIGKILL and started again, or connections are cut. Afterwards
 each message must have been stored once and answered once, in the order of its chat.
+
+Where a platform cannot tell whether it took a part, the response is `unknown` at the end. It is
+then retried, as a person would: its text says that it may be a duplicate. Only such a labelled
+answer may be seen after another one.
 """
 
 from __future__ import annotations
@@ -18,8 +22,10 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from bullpen.channels.outgoing.parts import DUPLICATE_LABEL
 from bullpen.core.channels.senders import Tier, set_tier
 from bullpen.core.models import CHANNEL_HEALTH, MESSAGES, RESPONSES
+from bullpen.core.outbox.manage import retry_response
 from bullpen.core.queue.lanes import Batching, LanePolicy
 from bullpen.core.settings import Settings
 from bullpen.core.settings.accounts import account_variable
@@ -41,6 +47,7 @@ GONE_SECONDS = 0.3
 SETTLE_SECONDS = 120.0
 CLIENT = ("-m", "tests.channels.conformance.child")
 SERVICE = ("-c", "from bullpen.cli.main import main; main()", "run")
+LABEL = DUPLICATE_LABEL.strip("*()")
 FAULTS = ("client", "processor", "fake", "cut")
 
 
@@ -54,40 +61,91 @@ class Outcome:
     """The marks of the stored messages of each person, in order."""
     seen: dict[int, list[str]]
     """The marks of the bot's answers in the chat of each person, in order."""
+    labelled: dict[int, list[str]]
+    """The same for the answers that say that they may be duplicates."""
     unknown: list[str]
-    """The marks of responses whose outcome is unknown at the end."""
+    """The marks of responses whose outcome was unknown, before they were retried."""
     unfinished: list[Row]
-    """Responses that are neither delivered nor unknown."""
+    """Responses that were not delivered at the end."""
     faults: Counter[str] = field(default_factory=Counter)
     seconds: float = 0.0
 
-    def problems(self, *, can_tell: bool, in_order: bool) -> list[str]:
-        """What was not kept; empty if everything was.
+    @property
+    def messages(self) -> int:
+        """How many messages people wrote."""
+        return sum(map(len, self.said.values()))
 
-        `can_tell`: the platform has look-ups. `in_order`: it tells in which order people wrote.
+    @property
+    def lost(self) -> list[str]:
+        """The marks of messages that were not stored, or whose answers nobody saw."""
+        return [
+            each
+            for number, said in self.said.items()
+            for each in said
+            if each not in self.stored[number]
+            or each not in (*self.seen[number], *self.labelled[number])
+        ]
+
+    @property
+    def repeated(self) -> list[str]:
+        """The marks of messages that were stored again, and of answers repeated without a label."""
+        return [
+            mark
+            for found in (self.stored, self.seen)
+            for marks in found.values()
+            for mark in (Counter(marks) - Counter(set(marks))).elements()
+        ]
+
+    @property
+    def repeated_with_label(self) -> list[str]:
+        """The marks of answers that were seen again with a label."""
+        return [
+            mark
+            for number, labelled in self.labelled.items()
+            for mark in (
+                Counter(labelled) - Counter(set(labelled) - set(self.seen[number]))
+            ).elements()
+        ]
+
+    def swapped(self, *, in_order: bool) -> list[str]:
+        """Where the order of a chat was not kept.
+
+        `in_order`: the platform tells in which order people wrote.
         """
-        found = [f"unfinished: {each}" for each in self.unfinished[:3]]
-        if can_tell and self.unknown:
-            found.append(f"unknown: {self.unknown}")
+        found = []
         for number, said in self.said.items():
-            stored, seen = self.stored[number], self.seen[number]
-            if sorted(stored) != sorted(said):
-                lost, twice = set(said) - set(stored), Counter(stored) - Counter(said)
-                found.append(f"person {number}: lost {sorted(lost)}, stored again {list(twice)}")
-            elif in_order and stored != said:
-                found.append(f"person {number}: stored from {_first_difference(said, stored)}")
-            if seen != [each for each in stored if each in set(seen)]:
-                found.append(f"person {number}: saw {_first_difference(stored, seen)}")
-            if missing := set(said) - set(seen) - set(self.unknown):
-                found.append(f"person {number}: never saw {sorted(missing)}")
+            stored, seen = list(dict.fromkeys(self.stored[number])), self.seen[number]
+            if in_order and stored != (expected := [each for each in said if each in stored]):
+                found.append(f"person {number}: stored {_first_difference(expected, stored)}")
+            seen = list(dict.fromkeys(seen))
+            if seen != (expected := [each for each in stored if each in seen]):
+                found.append(f"person {number}: saw {_first_difference(expected, seen)}")
         return found
 
-    def __str__(self) -> str:
-        count = sum(map(len, self.said.values()))
-        faults = ", ".join(f"{number} {name}" for name, number in sorted(self.faults.items()))
+    def problems(self, *, can_tell: bool, in_order: bool) -> list[str]:
+        """What was not kept; empty if everything was. `can_tell`: the platform has look-ups."""
+        found = [f"unfinished: {each}" for each in self.unfinished[:3]]
+        labels = Counter(each for marks in self.labelled.values() for each in marks)
+        if can_tell and self.unknown:
+            found.append(f"unknown: {self.unknown}")
+        if wrong := labels - Counter(self.unknown):
+            found.append(f"labelled, and not unknown before: {list(wrong)}")
+        if self.lost:
+            found.append(f"lost: {self.lost}")
+        if self.repeated:
+            found.append(f"repeated without a label: {self.repeated}")
+        return found + self.swapped(in_order=in_order)
+
+    def line(self, channel: str, *, in_order: bool) -> str:
+        """A line for people."""
+        cuts = self.faults["cut"]
+        order = "kept" if not self.swapped(in_order=in_order) else "NOT kept"
         return (
-            f"{count} messages in {self.seconds:.0f} s; faults: {faults};"
-            f" {sum(map(len, self.seen.values()))} answers seen, {len(self.unknown)} unknown"
+            f"{channel}: {self.messages} messages, {self.faults.total() - cuts} kills"
+            f" ({', '.join(f'{self.faults[each]} {each}' for each in FAULTS if each != 'cut')}),"
+            f" {cuts} cut connections; {len(self.lost)} lost,"
+            f" {len(self.repeated_with_label)} labelled and {len(self.repeated)} unlabelled"
+            f" duplicates, order {order}, {len(self.unknown)} unknown; {self.seconds:.0f} s"
         )
 
 
@@ -194,34 +252,44 @@ def _outcome(
     happened: Counter[str],
     began: float,
 ) -> Outcome:
-    """Wait until nothing moves any more, and look."""
+    """Wait until nothing moves any more, retry what is unknown, and look."""
     count = sum(map(len, said.values()))
 
     def answered() -> bool:
         found = rows(store, RESPONSES)
         return len(found) >= count + PEOPLE and all(map(_has_ended, found))
 
+    def are_acked() -> bool:
+        return all(each["status"] == "acked" for each in rows(store, RESPONSES))
+
     with suppress(AssertionError):  # the outcome says what is missing
         eventually(answered, "every message is answered", SETTLE_SECONDS)
+    unknown = [each for each in rows(store, RESPONSES) if each["status"] == "unknown"]
+    with store.write() as tx:
+        for each in unknown:
+            retry_response(tx, each["id"])
+    with suppress(AssertionError):
+        eventually(are_acked, "every response is acked", SETTLE_SECONDS)
     stored: dict[int, list[str]] = {number: [] for number in said}
     for each in rows(store, MESSAGES):
         if each["channel"] == fake.channel:
             stored[numbers[each["sender_id"]]] += _marks(each["message"])
-    responses = rows(store, RESPONSES)
+    posts = {number: fake.posts(number) for number in said}
     return Outcome(
         said=said,
         stored=stored,
-        seen={number: _marks(" ".join(fake.posts(number))) for number in said},
-        unknown=[
-            mark
-            for each in responses
-            if each["status"] == "unknown"
-            for mark in _marks(each["message"])
-        ],
-        unfinished=[each for each in responses if not _has_ended(each)],
+        seen={number: _marks_of(each, labelled=False) for number, each in posts.items()},
+        labelled={number: _marks_of(each, labelled=True) for number, each in posts.items()},
+        unknown=[mark for each in unknown for mark in _marks(each["message"])],
+        unfinished=[each for each in rows(store, RESPONSES) if each["status"] != "acked"],
         faults=happened,
         seconds=time.monotonic() - began,
     )
+
+
+def _marks_of(posts: Sequence[str], *, labelled: bool) -> list[str]:
+    found = [each for each in posts if (LABEL in each) is labelled]
+    return _marks(" ".join(found))
 
 
 def _is_up(store: Store) -> bool:
