@@ -194,9 +194,11 @@ def test_what_a_failed_send_means(make: Make, mail: MailServer) -> None:
     assert type(outcome(make(password="wrong"), sending())) is ChannelDown
     mail.lost_answers = 1
     assert type(outcome(make(), sending())) is OutcomeUnknown
-    mail.refused_content = "554 this is spam"
+    mail.answers = ["554 this is spam", "451 not now", "<html>"]
     assert type(outcome(make(), sending())) is Refused
-    mail.refused_content = ""
+    assert type(outcome(make(), sending())) is RateLimited
+    assert type(outcome(make(), sending())) is OutcomeUnknown
+    assert not mail.answers
 
 
 def test_an_unknown_outcome_is_looked_up_in_the_folder_of_sent_mail(

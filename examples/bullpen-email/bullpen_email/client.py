@@ -26,7 +26,7 @@ class Email(c.Platform):
     catch_up = c.CatchUp.FEED
 
     async def start(self) -> c.Identity:
-        await asyncio.to_thread(self._search, self.context.setting("sent_folder") or "INBOX", "NEW")
+        await asyncio.to_thread(self._uids, self.context.setting("sent_folder") or "INBOX", "NEW")
         return c.Identity(id=self.context.setting("address"))
 
     async def missed(self, place: c.Place, limit: int) -> list[c.Payload]:
@@ -69,11 +69,12 @@ class Email(c.Platform):
         id_, folder = self._id(sending), self.context.setting("sent_folder")
         if not folder:
             return c.Recovered(c.Verdict.CANNOT_TELL)
-        if await asyncio.to_thread(self._search, folder, "HEADER", "Message-ID", id_):
+        if await asyncio.to_thread(self._uids, folder, "HEADER", "Message-ID", id_):
             return c.Recovered(c.Verdict.FOUND, id_)
         return self.not_found(sending)
 
     def _id(self, sending: c.Sending) -> str:
+        """The same on each attempt."""
         return f"<{sending.key}@{self.context.setting('address').rpartition('@')[2]}>"
 
     @contextmanager
@@ -91,7 +92,7 @@ class Email(c.Platform):
         except imaplib.IMAP4.error as error:
             raise c.ChannelDown("refused", f"{host}, folder {folder}: {error}") from error
 
-    def _search(self, folder: str, *query: str) -> list[bytes]:
+    def _uids(self, folder: str, *query: str) -> list[bytes]:
         with self._opened(folder) as box:
             return list(box.uid("SEARCH", *query)[1][0].split())
 
@@ -129,8 +130,7 @@ class Email(c.Platform):
             ((code, reply),) = error.recipients.values()
             raise (c.Undeliverable(f"{reply!r}") if code >= 500 else c.RateLimited(60)) from error
         except (smtplib.SMTPSenderRefused, smtplib.SMTPDataError) as error:
-            raise (
-                c.Refused(str(error)) if error.smtp_code >= 500 else c.RateLimited(60)
-            ) from error
+            meant = {4: c.RateLimited(60), 5: c.Refused(str(error))}
+            raise meant.get(error.smtp_code // 100, c.OutcomeUnknown(str(error))) from error
         except OSError as error:
             raise (c.OutcomeUnknown if logged_in else c.NotSent)(str(error)) from error

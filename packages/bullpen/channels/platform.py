@@ -274,6 +274,8 @@ class Platform(ABC):
     """For how long after a person's message free text may be sent; None if without a limit.
 
     The base records the end in `chats.window_until`, and passes it in `Sending.window_until`."""
+    settled_ms: ClassVar[int] = 2 * MINUTE
+    """By then, a part that was sent is where `recover` looks for it."""
     send_seconds: ClassVar[float] = 30.0
     """The time of one send or look-up, after which its outcome is unknown."""
 
@@ -319,9 +321,9 @@ class Platform(ABC):
         """What became of a part without an answer."""
         return Recovered(Verdict.CANNOT_TELL)
 
-    def not_found(self, sending: Sending, settled_ms: int = 2 * MINUTE) -> Recovered:
-        """A part that is not on the platform: it was not sent, or is not listed there yet."""
-        settled = self.context.clock.now() - sending.began_at > settled_ms
+    def not_found(self, sending: Sending) -> Recovered:
+        """A part that a look-up has not found: it was not sent, or is not listed yet."""
+        settled = self.context.clock.now() - sending.began_at > self.settled_ms
         return Recovered(Verdict.NOT_SENT if settled else Verdict.LATER)
 
     async def chats(self) -> Sequence[Chat] | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from bullpen.channels import Platform
+
 QUICK_MS = 500
 SWEEP_SECONDS = 2.0
 
@@ -13,6 +15,7 @@ WAITS = {
     "whatsapp": (("twilio.platform", "SETTLED_MS"),),
     "discord": (),
     "telegram": (),
+    "email": (),
 }
 
 
@@ -22,4 +25,5 @@ def waits(channel: str) -> list[tuple[object, str, float]]:
     found: list[tuple[object, str, float]] = [
         (import_module(f"bullpen.channels.{module}"), name, QUICK_MS) for module, name in names
     ]
+    found.append((Platform, "settled_ms", QUICK_MS))
     return [*found, (import_module("bullpen.channels.catch_up"), "SWEEP_SECONDS", SWEEP_SECONDS)]

@@ -32,8 +32,11 @@ SERVER = "mx.example.net"
 IMAP = """
 import asyncio, ssl, sys
 from functools import partial
+import pymap.config
 from pymap.main import main
+from pysasl.hashing import BuiltinHash
 
+pymap.config.BuiltinHash = partial(BuiltinHash, rounds=1)
 certificate = sys.argv.pop(1)
 if certificate:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -41,7 +44,7 @@ if certificate:
     asyncio.start_server = partial(asyncio.start_server, ssl=context)
 main()
 """
-"""The IMAP server; pymap itself has no TLS from the first byte."""
+"""The IMAP server; pymap itself has no TLS from the first byte, and its logins are slow."""
 
 
 class _Smtp(Controller):
@@ -96,30 +99,28 @@ class MailServer:
     """What to answer to a recipient."""
     lost_answers: int = 0
     """How many mails are accepted before the connection is cut instead of an answer."""
-    refused_content: str = ""
-    """What to answer to the content of each mail."""
+    answers: list[str] = field(default_factory=list)
+    """What to answer to the content of the next mails, which are refused."""
+    cut: int = 0
+    """How many mails are refused by the end of the connection."""
     keeps_copies: bool = False
+    password: str = PASSWORD
     certificate: Path | None = None
     """A file with a key and its certificate. Both servers then have TLS, and are `localhost`."""
     imap_port: int = field(default_factory=free_port)
     smtp_port: int = field(default_factory=free_port)
     _count: int = 0
-    _running: ExitStack = field(default_factory=ExitStack)
+    _stored: list[tuple[str, bytes]] = field(default_factory=list)
+    """All mails with their folders."""
+    _has_imap: bool = False
+    _imap: ExitStack = field(default_factory=ExitStack)
+    _smtp: ExitStack = field(default_factory=ExitStack)
 
     def __enter__(self) -> Self:
-        program = (sys.executable, "-c", IMAP, str(self.certificate or ""))
-        listen = ("--host", "127.0.0.1", "--port", str(self.imap_port), "--no-tls")
-        account = ("--demo-user", BOT, "--demo-password", PASSWORD)
         with ExitStack() as starting:
-            imap = subprocess.Popen([*program, *listen, "dict", *account])
-            starting.callback(imap.wait)
-            starting.callback(imap.kill)
-            smtp = _Smtp(self, self.smtp_port, self.certificate)
-            starting.callback(smtp.stop)
-            smtp.start()
-            eventually(lambda: imap.poll() is not None or self._is_up(), "IMAP is up")
-            assert imap.poll() is None, "the IMAP server has ended"
-            self._running = starting.pop_all()
+            starting.callback(self.__exit__, None, None, None)
+            self.online()
+            starting.pop_all()
         return self
 
     def __exit__(
@@ -128,7 +129,41 @@ class MailServer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._running.close()
+        self.offline()
+
+    def offline(self) -> None:
+        """Neither server can be reached; people go on writing."""
+        self.stop_smtp()
+        self._has_imap = False
+        self._imap.close()
+
+    def online(self) -> None:
+        """Both can be reached. IMAP begins new UIDs, as after a restored backup."""
+        self.start_smtp()
+        self._start_imap()
+        self._has_imap = True
+        for folder, mail in self._stored:
+            self._append(folder, mail)
+
+    def start_smtp(self) -> None:
+        """Accept connections to SMTP."""
+        smtp = _Smtp(self, self.smtp_port, self.certificate)
+        self._smtp.callback(smtp.stop)
+        smtp.start()
+
+    def stop_smtp(self) -> None:
+        """Refuse connections to SMTP."""
+        self._smtp.close()
+
+    def _start_imap(self) -> None:
+        program = (sys.executable, "-c", IMAP, str(self.certificate or ""))
+        listen = ("--host", "127.0.0.1", "--port", str(self.imap_port), "--no-tls")
+        account = ("--demo-user", BOT, "--demo-password", PASSWORD)
+        imap = subprocess.Popen([*program, *listen, "dict", *account])
+        self._imap.callback(imap.wait)
+        self._imap.callback(imap.kill)
+        eventually(lambda: imap.poll() is not None or self._is_up(), "IMAP is up")
+        assert imap.poll() is None, "the IMAP server has ended"
 
     @property
     def settings(self) -> dict[str, str]:
@@ -168,6 +203,11 @@ class MailServer:
         return imaplib.IMAP4_SSL(self._host, self.imap_port, ssl_context=tls, timeout=10)
 
     def _store(self, folder: str, mail: bytes) -> None:
+        self._stored.append((folder, mail))
+        if self._has_imap:
+            self._append(folder, mail)
+
+    def _append(self, folder: str, mail: bytes) -> None:
         with self._box() as box:
             assert box.append(folder, "", "", mail)[0] == "OK"
 
@@ -201,13 +241,21 @@ class MailServer:
         self._store("INBOX", mail.as_bytes())
         return str(mail["Message-ID"])
 
+    def deliver_again(self, message_id: str) -> None:
+        """Deliver a mail that was delivered before, as a further mail of the mailbox."""
+        for folder, mail in list(self._stored):
+            if folder == "INBOX" and message_id.encode() in mail:
+                self._store(folder, mail)
+                break
+
     # What aiosmtpd calls.
 
     def authenticate(
         self, server: object, session: object, envelope: object, mechanism: str, data: object
     ) -> AuthResult:
-        self.logins.append(isinstance(data, LoginPassword) and data.password == PASSWORD.encode())
-        return AuthResult(success=self.logins[-1], handled=False)
+        is_right = isinstance(data, LoginPassword) and data.password == self.password.encode()
+        self.logins.append(is_right)
+        return AuthResult(success=is_right, handled=False)
 
     async def handle_RCPT(  # noqa: N802
         self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]
@@ -220,18 +268,25 @@ class MailServer:
     async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:  # noqa: N802
         content = envelope.content
         assert isinstance(content, bytes)
-        if self.refused_content:
-            return self.refused_content
+        if self.answers:
+            return self.answers.pop(0)
+        if self.cut:
+            self.cut -= 1
+            return self._cut(server)
         mail: Any = message_from_bytes(content, policy=policy.default)
         self.sent.append(mail)
         if self.keeps_copies:
             self._store("Sent", content)
         if self.lost_answers:
             self.lost_answers -= 1
-            transport = server.transport
-            assert isinstance(transport, asyncio.Transport)
-            transport.abort()
+            return self._cut(server)
         return "250 OK"
+
+    def _cut(self, server: SMTP) -> str:
+        transport = server.transport
+        assert isinstance(transport, asyncio.Transport)
+        transport.abort()
+        return "421 nobody reads this"
 
 
 def example(name: str) -> Path:
