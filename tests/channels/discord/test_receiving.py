@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 
 import pytest
 
@@ -260,6 +261,27 @@ async def test_a_slash_command_is_deferred_after_the_commit_and_answered_by_a_me
         await _waits(rig, interaction, "deferred", "deleted")
         assert fake.posts(CHANNEL) == ["done"]
         assert "message_reference" not in fake.messages[CHANNEL][-1]
+
+
+@pytest.mark.parametrize("is_stored", [True, False])
+@in_loop
+async def test_an_interaction_is_deferred_in_time_also_if_its_commit_has_to_wait(
+    fake: FakeDiscord, is_stored: bool
+) -> None:
+    """After a reconnect, live events wait for those that were missed."""
+    person = fake.person(1)["id"]
+    async with connected(fake) as rig:
+        rig.intake.holds = True
+        began = time.monotonic()
+        interaction = fake.command(CHANNEL, person, "status")
+        await _waits(rig, interaction, "deferred")
+        assert time.monotonic() - began < 3, "Discord gives up after three seconds"
+        if is_stored:
+            rig.intake.held[0].set_result(None)
+            await rig.send(rig.sending(CHANNEL, "done", message=interaction))
+        else:
+            rig.intake.held[0].set_exception(OSError("the disk is full"))
+        await _waits(rig, interaction, "deferred", "deleted")
 
 
 @in_loop

@@ -385,6 +385,25 @@ def test_replies_are_fetched_from_their_thread(account: Account) -> None:
     account.run(work)
 
 
+def test_what_is_refused_in_a_shared_channel_is_not_taken_in_from_its_history(
+    account: Account,
+) -> None:
+    """An event names a channel that is shared with another workspace; the history does not."""
+    fake = account.fake
+    chat = fake.new_chat(direct=False)
+    fake.chats[chat].shared = True
+    fake.say(chat, ANN, "hello", live=False)
+
+    async def work(slack: Slack) -> None:
+        await slack.chats()
+        assert texts(slack, await slack.missed(place(chat), 9)) == []
+        fake.chats[chat].shared = False
+        await slack.chats()
+        assert texts(slack, await slack.missed(place(chat), 9)) == ["hello"]
+
+    account.run(work)
+
+
 def test_the_past_before_the_limit_is_not_fetched(account: Account) -> None:
     chat = account.fake.new_chat(direct=True)
     account.fake.say(chat, ANN, "old", live=False)

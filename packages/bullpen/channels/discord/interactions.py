@@ -11,6 +11,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import aiohttp
@@ -20,6 +21,8 @@ from bullpen.channels.discord.events import SLASH_COMMAND, Data, text_of
 from bullpen.channels.discord.rest import Rest
 from bullpen.channels.failures import SendFailed
 
+DEFER_SECONDS = 2.0
+"""How long the commit is waited for, which live events may have to wait for after a reconnect."""
 ANSWER_SECONDS = 60.0
 """How long a slash command is shown as being answered."""
 DEFER_MESSAGE = 5
@@ -71,7 +74,10 @@ class Interactions:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def take(self, data: Data, stored: asyncio.Future[None]) -> None:
-        """Answer an interaction when it is stored; else the person sees that it failed."""
+        """Answer an interaction when it is stored, or just in time if that takes long.
+
+        Of one that could not be stored, the person sees that it failed.
+        """
         self._open[text_of(data, "id")] = asyncio.Event()
         task = asyncio.create_task(self._serve(data, stored))
         self._tasks.add(task)
@@ -95,25 +101,32 @@ class Interactions:
     async def _serve(self, data: Data, stored: asyncio.Future[None]) -> None:
         interaction, token = text_of(data, "id"), text_of(data, "token")
         try:
-            await asyncio.wait([stored])
-            if stored.cancelled() or stored.exception() is not None:
+            await asyncio.wait([stored], timeout=DEFER_SECONDS)
+            if stored.done() and not _is_stored(stored):
                 return
-            await self._defer(interaction, token, data.get("type") == SLASH_COMMAND)
+            await self._defer(interaction, token, stored, data.get("type") == SLASH_COMMAND)
         except (discord.DiscordException, aiohttp.ClientError, OSError, ValueError) as error:
             # Without the text of the error: URLs of interactions contain their token.
             self._log.info("interaction %s: %s", interaction, type(error).__name__)
         finally:
             del self._open[interaction]
 
-    async def _defer(self, interaction: str, token: str, slash: bool) -> None:
+    async def _defer(
+        self, interaction: str, token: str, stored: asyncio.Future[None], slash: bool
+    ) -> None:
         if not slash:
             await self._rest.answer_interaction(interaction, token, {"type": DEFER_UPDATE})
             return
         first = {"type": DEFER_MESSAGE, "data": {"flags": EPHEMERAL}}
         await self._rest.answer_interaction(interaction, token, first)
-        try:
-            async with asyncio.timeout(ANSWER_SECONDS):
-                await self._open[interaction].wait()
-        except TimeoutError:
-            pass
+        await asyncio.wait([stored])
+        if _is_stored(stored):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(ANSWER_SECONDS):
+                    await self._open[interaction].wait()
         await self._rest.delete_interaction_answer(self._application, token)
+
+
+def _is_stored(stored: asyncio.Future[None]) -> bool:
+    """Whether what is done was stored."""
+    return not stored.cancelled() and stored.exception() is None

@@ -63,9 +63,9 @@ def event_payload(kind: str, body: Object, now: int) -> Payload:
     return {"kind": kind, "body": body, "at": now}
 
 
-def history_payload(chat: str, direct: bool, message: Object) -> Payload:
-    """A message of a chat's history."""
-    return {"kind": "history", "chat": chat, "direct": direct, "body": message}
+def history_payload(chat: str, direct: bool, message: Object, *, shared: bool = False) -> Payload:
+    """A message of a chat's history; `shared` means that other workspaces share the chat."""
+    return {"kind": "history", "chat": chat, "direct": direct, "shared": shared, "body": message}
 
 
 def down_event(body: Object) -> ChannelDown | None:
@@ -91,7 +91,7 @@ def parse_slack(payload: Payload, bot: SlackBot) -> Inbound | None:
         case "history":
             kind = "im" if payload.get("direct") else "channel"
             event = {"type": "message", "channel_type": kind, "channel": payload.get("chat")}
-            return _event({**event, **body}, {}, bot)
+            return _event({**event, **body}, {"is_ext_shared_channel": payload.get("shared")}, bot)
         case "slash_commands":
             return _slash_command(body, payload, bot)
         case "interactive":

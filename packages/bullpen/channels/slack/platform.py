@@ -91,6 +91,8 @@ class Slack(Platform):
         self._bot = SlackBot(user="", bot="", teams=frozenset())
         self._progress: SlackProgress | None = None
         self._names: dict[str, str] = {}
+        self._shared: set[str] = set()
+        """The channels that other workspaces share; the history does not say it."""
 
     @property
     def web(self) -> AsyncWebClient:
@@ -242,14 +244,17 @@ class Slack(Platform):
                         cursor=cursor or None,
                     )
                 )
-                found += [
-                    Chat(
+                for each in as_objects(answer.get("channels")):
+                    chat = Chat(
                         id=as_text(each.get("id")),
                         direct=each.get("is_im") is True,
                         name=_name(each),
                     )
-                    for each in as_objects(answer.get("channels"))
-                ]
+                    found.append(chat)
+                    if each.get("is_ext_shared"):
+                        self._shared.add(chat.id)
+                    else:
+                        self._shared.discard(chat.id)
                 cursor = next_cursor(answer)
                 if not cursor:
                     return found
@@ -279,8 +284,10 @@ class Slack(Platform):
                         found[at] = message
         except Refused as error:
             self.context.log.warning("the chat %s cannot be read: %s", place.chat, error)
+        shared = chat in self._shared
         payloads = [
-            history_payload(chat, place.direct, found[at]) for at in sorted(found, key=Decimal)
+            history_payload(chat, place.direct, found[at], shared=shared)
+            for at in sorted(found, key=Decimal)
         ]
         return [each for each in payloads if isinstance(self.parse(each), Written)][:limit]
 

@@ -199,10 +199,17 @@ class WebApi(Events):
     def _users_conversations(self, given: Json) -> Json:
         if not self.look_ups:
             return {"error": "service_unavailable"}
+        types = str(given.get("types", "public_channel")).split(",")
         channels = [
-            {"id": each.id, "is_im": each.direct, "name": each.name, "user": each.person}
+            {
+                "id": each.id,
+                "is_im": each.direct,
+                "is_ext_shared": each.shared,
+                "name": each.name,
+                "user": each.person,
+            }
             for each in self.chats.values()
-            if not each.archived
+            if not each.archived and ("im" if each.direct else "public_channel") in types
         ]
         return {"channels": channels, "response_metadata": {"next_cursor": ""}}
 

@@ -25,6 +25,8 @@ class FakeChat:
     name: str = ""
     person: str = ""
     archived: bool = False
+    shared: bool = False
+    """Whether another workspace shares it."""
     messages: list[Json] = field(default_factory=list)
 
     @property
