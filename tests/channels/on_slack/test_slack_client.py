@@ -104,6 +104,18 @@ def test_messages_on_the_first_of_two_connections_come_after_those_that_were_mis
     served.stored("before", "meanwhile", "after")
 
 
+def test_a_direct_chat_that_began_while_bullpen_was_stopped_is_found(served: ServedSlack) -> None:
+    """Slack sends an event again for six minutes only; after that, the list of chats has it."""
+    fake = served.fake
+    served.stop()
+    fake.say(fake.open_chat(ANN), ANN, "my first message", live=False)
+    stranger = fake.open_chat(MALLORY)
+    fake.say(stranger, MALLORY, "who are you?", live=False)
+    served.start()
+    served.stored("my first message")
+    eventually(lambda: "pairing approve" in "".join(fake.posts(stranger)), "the code")
+
+
 def test_a_lost_answer_is_settled_by_the_event_with_its_key(served: ServedSlack) -> None:
     """Also while the history cannot be read."""
     fake = served.fake
