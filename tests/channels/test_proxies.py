@@ -52,8 +52,8 @@ def test_paths_and_ports_are_those_of_the_settings(path: Path) -> None:
     assert not set(SECOND_ACCOUNTS.values()) & set(expected.values())
     # Nothing else is reached: every address of a backend is one of these.
     assert len(re.findall(r"127\.0\.0\.1:\d+", text)) == len(found)
-    for account, port in SECOND_ACCOUNTS.items():
-        assert f"bullpen config set {account}.port {port}" in text
+    for account in SECOND_ACCOUNTS:
+        assert f"bullpen config get {account}.port" in text
 
 
 def test_the_page_about_webhooks_has_the_ports_of_the_settings() -> None:
@@ -148,6 +148,14 @@ def test_a_signed_webhook_passes_a_real_proxy_and_nothing_else_does(
             }
             async with session.post(url, data=body, headers=headers) as answer:
                 assert (answer.status, await answer.read()) == (200, b"<Response/>")
+            # Only the public URL of the settings counts, whatever the headers say.
+            foreign = {"X-Forwarded-Host": "evil.example.org", "X-Forwarded-Proto": "http"}
+            async with session.post(url, data=body, headers=headers | foreign) as answer:
+                assert answer.status == 200
+            forged = sign("http://evil.example.org/sms/status/17/0?a=b%2Fc", body)
+            both = headers | foreign | {"X-Signature": forged}
+            async with session.post(url, data=body, headers=both) as answer:
+                assert answer.status == 403
             headers["X-Signature"] = "wrong"
             async with session.post(url, data=body, headers=headers) as answer:
                 assert answer.status == 403
@@ -162,7 +170,8 @@ def test_a_signed_webhook_passes_a_real_proxy_and_nothing_else_does(
                 offered = listener.capabilities.offer(OpenFile("photo.png", 400_000, file))
             async with session.get(offered.replace(NAME, f"{NAME}:{port}")) as answer:
                 assert await answer.read() == b"data" * 100_000
-        assert [each.url for each in site.stored] == [f"{site.public_url}/status/17/0?a=b%2Fc"]
+        stored = f"{site.public_url}/status/17/0?a=b%2Fc"
+        assert [each.url for each in site.stored] == [stored, stored]
 
     with proxied(command, tmp_path):
         asyncio.run(check())

@@ -239,9 +239,11 @@ def test_at_a_terminal_it_asks_until_the_answers_are_valid_and_hides_secrets(lof
 def test_the_listener_of_a_further_account_gets_a_port_of_its_own(loft: Bullpen) -> None:
     options = ("--set", "transport", "http", "--set", "public_url", "https://bots.example.org")
     secrets = ("--set", "bot_token", "-", "--set", "signing_secret", "-", "--no-check")
+    loft.ok("config", "set", "slack-fourth.default_agent", "coder")  # it is not set up
     for name in ("slack", "slack-sage", "slack-third"):
         done = set_up(loft, name, *options, *secrets, stdin=f"xoxb-{name}\nsecret-{name}\n")
         assert done.status == 0, done
-    ports = [loft.ok("config", "get", f"{name}.port").out for name in ("slack", "slack-sage")]
-    assert ports == ["3781\n", "3785\n"]
+    names = ("slack", "slack-sage", "slack-third")
+    ports = [loft.ok("config", "get", f"{name}.port").out.strip() for name in names]
+    assert ports == ["3781", "3791", "3801"]
     assert loft.ok("doctor", "--only", "channel.same_bot").status == 0

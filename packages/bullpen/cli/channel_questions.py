@@ -18,6 +18,9 @@ from bullpen.core.settings import Settings
 from bullpen.core.settings.accounts import parse_account_setting
 from bullpen.core.text import MASK, describe_unknown
 
+PORT_STEP = 10
+"""From the port of a platform to that of its next account."""
+
 
 @dataclass(slots=True)
 class Setup:
@@ -139,10 +142,16 @@ def choose_port(work: Setup) -> None:
     used = {work.settings.account(each).get("port") for each in _other_accounts(work)}
     free = int(work.values["port"])
     while str(free) in used:
-        free += 1
+        free += PORT_STEP
     if str(free) != work.values["port"]:
         work.new["port"] = str(free)
 
 
 def _other_accounts(work: Setup) -> Iterator[str]:
-    yield from {*CHANNELS.built_in, *work.settings.accounts.names()} - {work.name}
+    """The platforms, whose ports are reserved, and the further accounts that are set up."""
+    for name in {*CHANNELS.built_in, *work.settings.accounts.names()} - {work.name}:
+        info = CHANNELS.find(name)
+        if not isinstance(info, ChannelInfo):
+            continue
+        if not info.account_of or not info.missing(work.settings.account(name)):
+            yield name
