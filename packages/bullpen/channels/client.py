@@ -221,7 +221,8 @@ class Client:
             try:
                 async with asyncio.timeout(START_SECONDS):
                     identity = await self._platform.start()
-                self._log.info("%s is %s %s", self._context.account, identity.name, identity.id)
+                name = f"{identity.name} {identity.id}".strip()
+                self._log.info("%s is %s", self._context.account, name)
                 await self._resume_files()
                 await self._receive()
                 failures = 0

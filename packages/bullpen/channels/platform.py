@@ -296,10 +296,11 @@ class Platform(ABC):
         """
         if self.catch_up is not CatchUp.FEED:
             raise NotImplementedError(f"{type(self).__name__} has no method `receive`")
+        await intake.poll()
         intake.connected()
         while True:
-            await intake.poll()
             await asyncio.sleep(int(self.context.setting("poll_seconds")))
+            await intake.poll()
 
     @abstractmethod
     def parse(self, payload: Payload) -> Inbound | None:
