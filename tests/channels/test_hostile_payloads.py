@@ -157,6 +157,19 @@ def test_the_name_of_a_person_or_group_never_costs_their_message(people: Store, 
         assert each.isprintable()
 
 
+@pytest.mark.parametrize("name", ["system", "Bullpen", "\uff42ullpen"])
+def test_a_guest_with_a_name_of_bullpen_is_known_by_their_id_and_reaches_no_other_agent(
+    people: Store, name: str
+) -> None:
+    hire(people, "writer")
+    with people.write() as tx:
+        set_tier(tx, CHANNEL, "U2", Tier.GUEST, by="owner", name="Bob")
+    guest, now = Person(id="U2", name=name), people.clock.now()
+    take(people, lambda: written("@writer hello", now, person=guest))
+    (row,) = rows(people, MESSAGES)
+    assert (row["agent"], row["sender"], row["message"]) == (AGENT, "id U2", "@writer hello")
+
+
 @pytest.mark.parametrize("name", ["nul", "surrogate", "long"])
 def test_a_text_that_cannot_be_stored_is_refused_in_words(people: Store, name: str) -> None:
     now = people.clock.now()

@@ -182,7 +182,7 @@ def test_cve_2026_28392_no_way_in_lets_others_do_what_the_owner_can(
 
 
 def test_an_offer_runs_on_its_own_account_only(company: Store) -> None:
-    metadata = '{"edited": "run this", "agent": "coder"}'
+    metadata = '{"runs": [{"text": "run this", "agent": "coder"}]}'
     with company.write() as tx:
         offer = send_to_person(
             tx,

@@ -18,7 +18,7 @@ from bullpen.core.errors import (
     TextTooLong,
     UnknownRecipient,
 )
-from bullpen.core.intake import post_in_room, submit
+from bullpen.core.intake import post_in_room, submit, submit_to
 from bullpen.core.message import Accepted, NewMessage, Priority
 from bullpen.core.models import CHAT_MESSAGES, MESSAGES, RECEIPTS
 from bullpen.core.queue.lanes import LanePolicy, drain_lane
@@ -284,9 +284,10 @@ def test_people_speak_in_a_room_under_no_name_of_an_agent_or_of_bullpen(
         with subtests.test(name=name):
             _refused(store, NameTaken, "[#dev: I agree]", sender=name)
             refused(store, NameTaken, post_in_room, "dev", "I agree", name)
-    for name in ("bullpen", "@Bullpen", "SYSTEM"):
+    for name in ("bullpen", "@Bullpen", "SYSTEM", "\uff42ullpen", "\u200bsystem"):
         with subtests.test(direct=name):
             _refused(store, NameTaken, "hello", sender=name)
+            refused(store, NameTaken, submit_to, replace(NEW, agent="coder", sender=name))
     with store.write() as tx:
         submit(tx, replace(NEW, sender="coder"))
         submit(tx, replace(NEW, message="[#dev: hi]", sender="TinyOffice"))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from sqlalchemy import bindparam, select
 
@@ -50,6 +51,8 @@ SELECT_ANSWERED: Statement[tuple[int]] = Statement(
         .limit(const(1))
     )
 )
+
+Result = TypeVar("Result")
 
 LONG_TEXT_CHARS = 16 << 10
 """Longer texts are refused while only the disk's reserve is left."""
@@ -106,7 +109,7 @@ def submit(
         return _repeat(tx, first)
     book = book or load_address_book(tx)
     parts = route_text(new.message, book, new.agent or tx.settings.default_agent)
-    new = _with_sender(tx, new, book, in_room=any(part.room is not None for part in parts))
+    new = _with_sender(tx, new, book if any(part.room is not None for part in parts) else None)
     rooms = {part.room: get_team(tx, part.room) for part in parts if part.room is not None}
     _check_parts(tx, new, parts, rooms)
     return _store_parts(tx, new, parts, rooms)[0]
@@ -114,12 +117,23 @@ def submit(
 
 def submit_to(tx: Transaction, new: NewMessage) -> Accepted:
     """Store a message, for example of a schedule, for the given agent and team, without routing."""
+    require_space(tx, len(new.message) + len(new.payload or ""))
+    if new.origin is None:
+        new = _with_sender(tx, new)
     accepted = enqueue(tx, new)
     if new.team_id is not None and accepted.fresh:
         message_id = accepted.message_id
         about = MessageRef(new.agent, new.conversation_id or message_id, message_id)
         append_event(tx, TeamChainStart(about, team=new.team_id))
     return accepted
+
+
+def store_as_person(new: NewMessage, store: Callable[[NewMessage], Result]) -> Result:
+    """Store the message of a person on a channel, under their id if their name is reserved."""
+    try:
+        return store(new)
+    except NameTaken:
+        return store(replace(new, sender=f"id {new.sender_id}"))
 
 
 def post_in_room(
@@ -129,7 +143,7 @@ def post_in_room(
     team = get_team(tx, team_id)
     require_space(tx, len(text))
     new = NewMessage(agent="", message=text, channel=ROOM, sender=sender, key_id=key_id)
-    new = _with_sender(tx, new, load_address_book(tx), in_room=True)
+    new = _with_sender(tx, new, load_address_book(tx))
     part = RoutedText(text=text, agent=None, team=None, room=team.id)
     (accepted,), (post,) = _store_parts(tx, new, [part], {team.id: team})
     return RoomReceipt(post, accepted.message_id)
@@ -165,7 +179,7 @@ def require_space(tx: Transaction, size: int) -> None:
 
 
 def _with_sender(
-    tx: Transaction, new: NewMessage, book: AddressBook, *, in_room: bool
+    tx: Transaction, new: NewMessage, in_room: AddressBook | None = None
 ) -> NewMessage:
     """The message with a one-line sender; Bullpen's own names are refused, and in rooms agents'.
 
@@ -173,9 +187,12 @@ def _with_sender(
     """
     sender = check_text(new.sender, tx.settings.message_bytes, "the sender")
     name = visible_line(sender)[:MAX_SENDER_CHARS]
-    plain = unicodedata.normalize("NFKC", name).strip("@# ")
+    # A character without a width hides the name from the comparison, but not from people.
+    shown = "".join(each for each in unicodedata.normalize("NFKC", name) if each.isprintable())
+    plain = shown.strip("@# ")
     if plain.casefold() in SYSTEM_NAMES or (
-        in_room and (book.find(plain) is not None or book.find_team(plain) is not None)
+        in_room is not None
+        and (in_room.find(plain) is not None or in_room.find_team(plain) is not None)
     ):
         raise NameTaken(
             f"the sender {name!r} is reserved: it is not the name of a person",

@@ -7,12 +7,14 @@ import json
 import pytest
 
 from bullpen.core.channels.senders import Tier
+from bullpen.core.models import CHAT_MESSAGES
 from bullpen.core.queue.claim import claim
 from bullpen.core.queue.manage import hold
+from bullpen.core.roster.teams import Team, add_team
 from tests.channels.conformance.conftest import Account
 from tests.channels.conformance.test_files import PNG
 from tests.channels.served import AGENT
-from tests.conformance.verbs import hire
+from tests.conformance.verbs import hire, rows
 from tests.processor.working import eventually
 
 
@@ -49,6 +51,60 @@ def test_an_edit_of_a_message_that_waits_changes_its_text(editing: Account) -> N
     editing.stored("old text")
     edit(editing, message, "new text")
     becomes(editing, (AGENT, "new text"))
+
+
+def test_an_edit_changes_a_message_for_several_agents_at_each_of_them(editing: Account) -> None:
+    message = editing.say("[@coder: old] [@writer: old]")
+    editing.stored("old", "old")
+    edit(editing, message, "[@coder: new] [@writer: newer]")
+    becomes(editing, (AGENT, "new"), ("writer", "newer"))
+    hire(editing.store, "tester")
+    edit(editing, message, "[@tester,writer: to others]")
+    becomes(editing, ("writer", "to others"), ("tester", "to others"))
+    edit(editing, message, "to nobody in particular")
+    becomes(editing, *((each, "to nobody in particular") for each in ("writer", "tester")))
+
+
+def test_of_a_message_for_several_agents_only_what_a_run_is_at_work_on_is_offered(
+    editing: Account,
+) -> None:
+    message = editing.say("[@coder,writer: old]")
+    editing.stored("old", "old")
+    with editing.store.write() as tx:
+        claimed = claim(tx, "worker-1")
+    assert claimed is not None
+    busy, idle = claimed.agent, "writer" if claimed.agent == AGENT else AGENT
+    edit(editing, message, "[@coder,writer: new]")
+    eventually(lambda: any("already working" in each for each in editing.posts()), "the offer")
+    assert f"@{busy} is already working" in editing.posts()[0]
+    assert sorted(waiting(editing)) == sorted([(busy, "old"), (idle, "new")])
+    (offer,) = (each["message_id"] for each in editing.responses())
+    for _ in range(2):
+        editing.say(f"/rerun {offer}")
+    editing.say("after")
+    expected = sorted([(busy, "old"), (idle, "new"), (busy, "new"), (AGENT, "after")])
+    eventually(lambda: sorted(waiting(editing)) == expected, f"{expected}: {editing.messages()}")
+
+
+def test_an_edit_of_a_post_in_a_room_changes_the_post_and_each_members_copy(
+    editing: Account,
+) -> None:
+    with editing.store.write() as tx:
+        add_team(tx, Team(id="dev", name="Dev", leader=AGENT, members=(AGENT, "writer")))
+    message = editing.say("[#dev: old]")
+    editing.stored("old", "old")
+    edit(editing, message, "[#dev: new]")
+    becomes(editing, (AGENT, "new"), ("writer", "new"))
+    assert [each["message"] for each in rows(editing.store, CHAT_MESSAGES)] == ["new"]
+
+
+def test_a_deleted_message_is_cancelled_at_each_of_its_agents(editing: Account) -> None:
+    if editing.kind.channel == "telegram":
+        pytest.skip("the platform tells bots of no deletions")
+    message = editing.say("[@coder,writer: old]")
+    editing.stored("old", "old")
+    editing.platform.delete(editing.direct(), message)
+    becomes(editing)
 
 
 def test_cve_2026_28392_the_edit_of_a_guest_addresses_no_other_agent(editing: Account) -> None:

@@ -214,7 +214,11 @@ def test_an_edit_names_the_message_and_itself() -> None:
     found = edit(text="better", edit_date=1_700_000_009)
     assert isinstance(found, Edited)
     assert (found.text, found.original) == ("better", ("1001:7",))
-    assert found.source.keys == ("1001:7:1700000009",)
+    again, other = (edit(text=each, edit_date=1_700_000_009) for each in ("better", "best"))
+    assert isinstance(again, Edited)
+    assert isinstance(other, Edited)
+    assert found.source.keys == again.source.keys
+    assert found.source.keys != other.source.keys, "two edits of one second"
     assert found.source.at == 1_700_000_009_000
     assert edit(location={"latitude": 1}, edit_date=5) is None, "a shared location moves"
     assert edit(text="a") is None

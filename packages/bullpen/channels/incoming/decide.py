@@ -40,10 +40,11 @@ from bullpen.core.channels.chats import (
 )
 from bullpen.core.channels.senders import Tier, see_sender
 from bullpen.core.clock import HOUR, MINUTE, SECOND, format_interval
-from bullpen.core.errors import BullpenError, NameTaken, StoreError, UnknownRecipient
+from bullpen.core.errors import BullpenError, StoreError, UnknownRecipient
 from bullpen.core.intake import (
     MAX_SENDER_CHARS,
     answer_unknown_recipient,
+    store_as_person,
     submit,
     submit_to,
 )
@@ -307,13 +308,14 @@ class Incoming:
 
         The sender is notified of a message that is refused.
         """
+
+        def store(new: NewMessage) -> tuple[Accepted, ...]:
+            if not routed:
+                return (submit_to(tx, new),)
+            return submit(tx, new, is_fresh=True, book=self._address_book(tx))
+
         try:
-            try:
-                if not routed:
-                    return (submit_to(tx, new),)
-                return submit(tx, new, is_fresh=True, book=self._address_book(tx))
-            except NameTaken:
-                return submit(tx, replace(new, sender=f"id {new.sender_id}"))
+            return store_as_person(new, store)
         except StoreError:
             raise
         except UnknownRecipient as error:

@@ -77,12 +77,12 @@ class Replies:
 
     def offer(self, tx: Transaction, source: Source, given: Offer) -> None:
         """Offer to run an edited text, with a button where there are some."""
-        if not given.edited:
+        if not given.runs:
             self.send(tx, source, given.text)
             return
         id_ = tx.ids.new("proactive")
         text = given.text
-        metadata: dict[str, object] = {"edited": given.edited, "agent": given.agent}
+        metadata = given.metadata()
         if self._has_buttons:
             metadata["buttons"] = [["Run the new text", f"/rerun {id_}"]]
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from zlib import crc32
 
 from bullpen.channels.inbound import (
     Attachment,
@@ -120,13 +121,15 @@ def _read_edit(message: Object, bot: Bot) -> Inbound | None:
         return None
     edited = _number(message, "edit_date")
     (original,) = written.source.keys
+    # Two edits may have the same second.
+    text = crc32(written.text.encode(errors="replace"))
     source = Source(
         chat=written.source.chat,
         person=written.source.person,
         thread=written.source.thread,
         message=written.source.message,
         at=edited * 1000,
-        keys=(f"{original}:{edited}",),
+        keys=(f"{original}:{edited}:{text:08x}",),
     )
     return Edited(source=source, original=(original,), text=written.text)
 

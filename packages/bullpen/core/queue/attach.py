@@ -138,8 +138,8 @@ def attach(
     """
     waiting = _lock_waiting(tx, [conversation_id])
     for old, team in {(each.message, each.team_id) for each in waiting if each.channel == ROOM}:
-        text = _replace_note(old, missing, note, has_files=bool(files))
-        tx.write(SET_POST, {"team": team, "old": old, "text": text})
+        assert team is not None
+        change_post(tx, team, old, _replace_note(old, missing, note, has_files=bool(files)))
     for each in waiting:
         text = _replace_note(each.message, missing, note, has_files=bool(files))
         check_text(text, tx.settings.message_bytes)
@@ -149,6 +149,11 @@ def attach(
         tx.write(SET_HISTORY, history)
         record_uses(tx, files, each.conversation_id, each.agent, _place(each))
     return bool(waiting)
+
+
+def change_post(tx: Transaction, team: str, old: str, text: str) -> None:
+    """Change the newest post of a room with this text."""
+    tx.write(SET_POST, {"team": team, "old": old, "text": text})
 
 
 def waits(tx: Transaction, conversation_id: str) -> bool:
