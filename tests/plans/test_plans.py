@@ -10,6 +10,7 @@ import psycopg
 import pytest
 from sqlalchemy import bindparam, delete
 
+from bullpen.channels.outgoing import queue as outgoing
 from bullpen.core.answers import leases
 from bullpen.core.channels import chats, pairing, senders
 from bullpen.core.inspect import message_detail, messages
@@ -120,6 +121,7 @@ HOT |= {
     ),
     "walk.how many ready": scan.select_count(messages.READY_IN_LANE_SCAN, _AGENT),
     "life.EARLIER": message_detail.COUNT_EARLIER,
+    "outgoing.SELECT_LOOKED_UP": outgoing.SELECT_LOOKED_UP,
 }
 """What people look for, however much there is."""
 

@@ -73,7 +73,7 @@ SELECT_LOOKED_UP: Statement[tuple[int, str | None, str | None, str]] = Statement
             R.channel == bindparam("channel"),
             R.status == const(ResponseState.UNKNOWN.value),
             R.recover_at.is_not(None),
-            R.tell_at.is_not(None),
+            R.tell_at > bindparam("now"),
         )
         .limit(const(MAX_RESTORED))
     )
@@ -97,7 +97,7 @@ def waiting_chats(tx: Transaction, channel: str) -> list[tuple[str, int]]:
 
 def looked_up_chats(tx: Transaction, channel: str) -> list[tuple[int, str]]:
     """The responses that are looked up before people are notified, and their chats."""
-    rows = tx.all(SELECT_LOOKED_UP, {"channel": channel})
+    rows = tx.all(SELECT_LOOKED_UP, {"channel": channel, "now": tx.now})
     return [(response, _chat(reply_to, id_, name)) for response, reply_to, id_, name in rows]
 
 
