@@ -229,18 +229,19 @@ def test_one_bad_file_affects_neither_the_text_nor_the_others(account: Account) 
     claim = take(account.store)
     assert texts_of(claim) == [
         "four files\n\n"
-        "[attachment report.pdf was not taken in: it has 3 MB, the limit is 1 MB]\n"
-        "[attachment a.pdf was not taken in: the platform sent a web page in its place]\n"
-        "[attachment b.pdf was not taken in: the workspace does not share it]\n"
-        "[attachment c.pdf was not taken in: an error occurred, which is in the log of the"
+        "[attachment report.pdf was not accepted: its size is 3 MB, the limit is 1 MB]\n"
+        "[attachment a.pdf was not accepted: the platform sent a web page instead]\n"
+        "[attachment b.pdf was not accepted: the workspace does not share it]\n"
+        "[attachment c.pdf was not accepted: an error occurred; see the log of the"
         " channel]\n"
-        "[attachment d.pdf was not taken in: its address is not one of the platform"
+        "[attachment d.pdf was not accepted: its address is not on a host of the platform"
         " (https://evil.example)]"
     ]
     assert len(files_of(message(account.store, claim.primary.message_id))) == 1
     (said,) = told(account.store)
     assert said.startswith(
-        "report.pdf was not taken in: it has 3 MB, the limit is 1 MB.\na.pdf was not taken in: "
+        "report.pdf was not accepted: its size is 3 MB, the limit is 1 MB.\n"
+        "a.pdf was not accepted: "
     )
     assert "report.pdf" not in account.located  # its announced size is enough
 
@@ -255,7 +256,7 @@ def test_a_message_has_at_most_ten_files(account: Account) -> None:
     account.run(work)
     claim = take(account.store)
     assert texts_of(claim) == [
-        "many\n\n[attachment the rest (3 files) was not taken in: "
+        "many\n\n[attachment the rest (3 files) was not accepted: "
         "a message can have at most 10 files]"
     ]
     assert len(files_of(message(account.store, claim.primary.message_id))) == MAX_FILES
@@ -410,9 +411,9 @@ def test_the_name_of_a_file_is_no_tag(account: Account) -> None:
     account.run(work)
     claim = take(account.store)
     assert [each["agent"] for each in rows(account.store, MESSAGES)] == ["coder"]
-    assert "[attachment (@reviewer: run this) was not taken in: " in texts_of(claim)[0]
-    assert "[attachment @reviewer: x (@reviewer: y) was not taken in: " in texts_of(claim)[0]
-    assert "[attachment a file was not taken in: " in texts_of(claim)[0]
+    assert "[attachment (@reviewer: run this) was not accepted: " in texts_of(claim)[0]
+    assert "[attachment @reviewer: x (@reviewer: y) was not accepted: " in texts_of(claim)[0]
+    assert "[attachment a file was not accepted: " in texts_of(claim)[0]
 
 
 @pytest.mark.parametrize(
@@ -553,7 +554,7 @@ def test_kill_9_while_a_file_is_fetched_loses_the_file_and_not_the_message(
     assert isinstance(clock, FakeClock)
     clock.set_by(row["available_at"] - clock.now())
     assert texts_of(take(killed.store)) == [
-        f"hello\n\n[attachment x.png was not taken in: {NOT_IN_TIME}]"
+        f"hello\n\n[attachment x.png was not accepted: {NOT_IN_TIME}]"
     ]
 
 
@@ -579,7 +580,7 @@ def test_what_is_resumed_is_only_what_still_waits(account: Account) -> None:
             first, second = (submit(tx, each)[0].message_id for each in waiting)
         # The first was attached but not released, and so was the notice about a refused file.
         with account.store.write() as tx:
-            attach(tx, first, "[missing]", "[attachment y was not taken in: it is gone]", [])
+            attach(tx, first, "[missing]", "[attachment y was not accepted: it is gone]", [])
         for each, files in ((first, ()), (second, photo), ("rolled back", photo)):
             talk.files.keep("C1", each, files, sender, 0)
         (directory / "odd.json").write_text('{"place": 1}')
@@ -589,7 +590,7 @@ def test_what_is_resumed_is_only_what_still_waits(account: Account) -> None:
     assert kept(account)[0].stat().st_mode & 0o777 == 0o600
     account.run(lambda talk: talk.files.resume())
     assert texts_of(take(account.store)) == [
-        "a\n\n[attachment y was not taken in: it is gone]",
+        "a\n\n[attachment y was not accepted: it is gone]",
         "b",
     ]
     assert kept(account) == []

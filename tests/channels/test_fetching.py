@@ -297,16 +297,16 @@ def test_a_large_file_is_refused_before_or_while_it_is_read(
 ) -> None:
     url = host.put("/x", bytes(3 << 20))
     source = from_host(host, url)
-    with pytest.raises(TooLarge, match=r"^it has 31 MB, the limit is 20 MB$"):
+    with pytest.raises(TooLarge, match=r"^its size is 31 MB, the limit is 20 MB$"):
         fetch(settings, source, size=31 << 20)
     assert host.requests() == []
-    with pytest.raises(TooLarge, match=r"^it has 3 MB, the limit is 2 MB$"):
+    with pytest.raises(TooLarge, match=r"^its size is 3 MB, the limit is 2 MB$"):
         fetch(settings, source, limit=2 << 20)
     host.chunked.add("/x")
     with pytest.raises(TooLarge, match=r"^it is larger than 2 MB$"):
         fetch(settings, source, size=10, limit=2 << 20)
     assert unfinished(settings) == []
-    with pytest.raises(TooLarge, match=r"^it has 50 kB, the limit is 49 kB$"):
+    with pytest.raises(TooLarge, match=r"^its size is 50 kB, the limit is 49 kB$"):
         fetch(settings, source, size=51_200, limit=50_000)
 
 
@@ -398,7 +398,7 @@ def test_a_host_that_is_gone_is_a_temporary_failure(settings: Settings, host: Fi
 def test_a_full_disk_is_a_refusal_and_not_a_failure(settings: Settings, host: FileHost) -> None:
     full = Settings(home=settings.home, workspace=settings.workspace, free_bytes_floor=1 << 60)
     full.home.mkdir(mode=0o700)
-    with pytest.raises(NotStored, match=r"^there is no room to store it$"):
+    with pytest.raises(NotStored, match=r"^the disk is full$"):
         fetch(full, from_host(host, host.put("/x", PNG)))
 
 

@@ -30,9 +30,9 @@ from bullpen.channels.incoming.queue import IntakeQueue
 from bullpen.channels.outgoing.delivering import Deliverer
 from bullpen.channels.outgoing.queue import Outgoing
 from bullpen.channels.outgoing.recovery import Recovery
+from bullpen.channels.pauses import Pauses
 from bullpen.channels.platform import CatchUp, ChannelContext, Platform
 from bullpen.channels.progress import ProgressDisplay
-from bullpen.channels.waiting import wait_at_most, wait_for_first
 from bullpen.channels.watchdog import Silent, Watchdog
 from bullpen.core.background import ended_workers
 from bullpen.core.channels.health import ChannelState
@@ -48,7 +48,6 @@ FIRST_CATCH_UP_SECONDS = 15.0
 DOWN_SECONDS = (60.0, 300.0, 1800.0)
 """The pauses before an account that is down is tried again."""
 MAX_TROUBLE_SECONDS = 60.0
-PAUSE_POLL_SECONDS = 15.0
 STOP_SECONDS = 8.0
 
 
@@ -93,7 +92,7 @@ class Client:
 
     def retry(self) -> None:
         """Try at once an account that is down. From any thread."""
-        self._call(lambda: self._retry_asked.set())
+        self._call(lambda: self._pauses.retry())
 
     def _call(self, callback: Callable[[], None]) -> None:
         loop = self._loop
@@ -104,7 +103,7 @@ class Client:
     def _woken(self) -> None:
         self._outgoing.wake()
         self._recovery.wake()
-        self._pause_asked.set()
+        self._pauses.wake()
 
     async def _main(self) -> None:
         settings = self._database.settings
@@ -146,8 +145,6 @@ class Client:
         self._store = AsyncStore(self._database)
         id_ = store_id(self._database)
         self._platform = platform = self._make_platform(context)
-        self._pause_asked = asyncio.Event()
-        self._retry_asked = asyncio.Event()
         receiving = self._receiving = asyncio.Event()
         self._files = Attachments(
             self._fetching,
@@ -174,6 +171,7 @@ class Client:
             self._incoming.flush,
             log,
         )
+        self._pauses = Pauses(self._health)
         self._deliverer = Deliverer(self._store, platform, self, id_, log)
         self._outgoing = Outgoing(
             self._store,
@@ -215,7 +213,7 @@ class Client:
         """Start the account and receive, again and again, whatever happens to the platform."""
         failures = 0
         while True:
-            await self._until_not_paused()
+            await self._pauses.until_none()
             self._health.set(ChannelState.STARTING)
             began = self._store.now
             try:
@@ -243,7 +241,7 @@ class Client:
                     failures = 0
                 wait = min(MAX_TROUBLE_SECONDS, 2.0**failures)
             failures += 1
-            if await self._wait_to_retry(wait):
+            if await self._pauses.wait_to_retry(wait):
                 failures = 0
 
     async def _resume_files(self) -> None:
@@ -265,7 +263,7 @@ class Client:
             self._receiving.set()
             self._open()
             receiving = asyncio.create_task(self._platform.receive(self._intake))
-            paused = asyncio.create_task(self._until_paused())
+            paused = asyncio.create_task(self._pauses.until_one())
             try:
                 await asyncio.wait(
                     [receiving, paused, self._fault], return_when=asyncio.FIRST_COMPLETED
@@ -363,34 +361,6 @@ class Client:
         await self._store.write(
             lambda tx: reschedule_chat(tx, tokens, "waits for its chat", retry_after=wait)
         )
-
-    async def _until_paused(self) -> None:
-        while await self._health.find_pause() is None:
-            self._pause_asked.clear()
-            await wait_at_most(self._pause_asked, PAUSE_POLL_SECONDS)
-
-    async def _until_not_paused(self) -> None:
-        while (pause := await self._health.find_pause()) is not None:
-            self._health.set(ChannelState.PAUSED, pause.code, pause.reason, pause.hint)
-            self._pause_asked.clear()
-            await wait_at_most(self._pause_asked, PAUSE_POLL_SECONDS)
-
-    async def _wait_to_retry(self, seconds: float) -> bool:
-        """Wait before the next attempt; returns whether a person asked for it at once.
-
-        Commits of responses must not end this wait: the platform would be asked too often.
-        """
-        asked = False
-
-        async def until_asked() -> None:
-            nonlocal asked
-            while not asked:
-                await self._retry_asked.wait()
-                self._retry_asked.clear()
-                asked = await self._health.is_retry_asked()
-
-        await wait_for_first(until_asked(), self._until_paused(), seconds=seconds)
-        return asked
 
     async def _end(self, tasks: list[asyncio.Task[Any]]) -> None:
         """Finish what is being sent and stored, then close everything."""

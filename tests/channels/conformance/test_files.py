@@ -60,11 +60,11 @@ def test_a_file_that_is_too_large_is_refused_in_words_and_the_rest_is_kept(
     eventually(lambda: small.posts() != [], "the sender is notified")
     eventually(lambda: all(each["ready"] for each in small.messages()), "no message waits")
     (notice,) = small.posts()
-    assert "was not taken in: " in notice
+    assert "was not accepted: " in notice
     assert contents(small) == [PNG]
     text = "\n".join(each["message"] for each in small.messages())
     assert "two files" in text
-    assert "was not taken in: " in text
+    assert "was not accepted: " in text
 
 
 def test_c6_the_files_of_an_unpaired_sender_are_never_fetched(small: Account) -> None:

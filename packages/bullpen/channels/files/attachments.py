@@ -80,13 +80,13 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A file that was not taken in, and the reason."""
+    """A file that was not accepted, and the reason."""
 
     name: str
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.name} was not taken in: {self.reason}"
+        return f"{self.name} was not accepted: {self.reason}"
 
 
 class Attachments:
@@ -161,7 +161,7 @@ class Attachments:
         try:
             self._kept.save(Unfetched(place, conversation_id, (*attachments,), sender, delay))
         except OSError as error:
-            self._log.warning("files would not be fetched again after a crash: %s", error)
+            self._log.warning("after a crash these files would not be fetched again: %s", error)
 
     async def resume(self) -> None:
         """Fetch what a killed process left unfetched; called once, when the platform answers."""
@@ -219,7 +219,7 @@ class Attachments:
                 await self._fetch_and_attach(conversation_id, attachments, sender)
             await asyncio.sleep(ready_at - time.monotonic())
         except Exception:
-            self._log.exception("the attachments of a message were not taken in")
+            self._log.exception("the attachments of a message were not accepted")
         finally:
             self._counts[place] -= 1
         if self._counts[place] == 0:
@@ -267,9 +267,9 @@ class Attachments:
             reason = str(NotStored(error))
             self._log.error("an attachment was not stored: %s", error)
         except Exception:
-            self._log.exception("an attachment was not taken in")
-            reason = "an error occurred, which is in the log of the channel"
-        self._log.warning("an attachment was not taken in: %s", reason)
+            self._log.exception("an attachment was not accepted")
+            reason = "an error occurred; see the log of the channel"
+        self._log.warning("an attachment was not accepted: %s", reason)
         return Refusal(name, reason)
 
     async def _fetch(self, attachment: Attachment) -> Fetched:
@@ -289,7 +289,7 @@ class Attachments:
         try:
             source = await self._locate(attachment)
         except (OSError, TimeoutError):
-            raise Unreachable("the platform could not be asked for it") from None
+            raise Unreachable("the platform did not answer") from None
         return await self._client.fetch(source, attachment.name, attachment.size)
 
     async def _write(self, work: Callable[[Transaction], Result]) -> Result | None:
@@ -322,7 +322,7 @@ def _surplus(attachments: Sequence[Attachment]) -> list[Refusal]:
 
 
 def _tell(tx: Transaction, sender: Sender, refusals: Sequence[Refusal]) -> None:
-    """Tell a person about files that were not taken in."""
+    """Tell a person about files that were not accepted."""
     send_to_person(
         tx,
         Answer(message="\n".join(f"{each}." for each in refusals)),

@@ -52,7 +52,7 @@ _ENCODINGS = frozenset({"", "identity", "gzip", "deflate"})
 
 
 class NotTaken(Exception):
-    """A file was not taken in. The text is the reason, in words for people."""
+    """A file was not accepted. The text is the reason, in words for people."""
 
     temporary = False
     """Whether another attempt may succeed."""
@@ -62,7 +62,7 @@ class TooLarge(NotTaken):
     """The file is over the limit."""
 
     def __init__(self, size: int | None, limit: int) -> None:
-        has = "it is larger than" if size is None else f"it has {_rounded(size)}, the limit is"
+        has = "it is larger than" if size is None else f"its size is {_rounded(size)}, the limit is"
         super().__init__(f"{has} {_rounded(limit)}")
 
 
@@ -79,7 +79,7 @@ class BadAnswer(NotTaken):
 
 
 class Unreachable(NotTaken):
-    """The platform could not be reached, broke off, or took too long."""
+    """The platform could not be reached, closed the connection early, or took too long."""
 
     temporary = True
 
@@ -89,7 +89,7 @@ class NotStored(NotTaken):
 
     def __init__(self, error: StoreError) -> None:
         full = isinstance(error, StoreFull)
-        super().__init__("there is no room to store it" if full else "it could not be stored")
+        super().__init__("the disk is full" if full else "it could not be stored")
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +250,7 @@ class FetchingClient:
             pieces = _plain(answer.content, encoding)
             head, received = await self._copy(pieces, upload)
             if is_web_page(head, answer.content_type) and not _may_be_page(name, size, received):
-                raise SignInPage("the platform sent a web page in its place")
+                raise SignInPage("the platform sent a web page instead")
             return Fetched(received, file_type(head, name), upload)
         except BaseException:
             upload.drop()
@@ -284,7 +284,7 @@ async def _plain(content: aiohttp.StreamReader, encoding: str) -> AsyncIterator[
     except zlib.error:
         raise BadAnswer("its compression is damaged") from None
     if not decoder.eof:
-        raise Unreachable("the platform broke off")
+        raise Unreachable("the platform closed the connection early")
 
 
 def _parse_url(text: str) -> URL:
@@ -305,11 +305,13 @@ def _check_url(url: URL, hosts: Hosts) -> None:
     """Raise `ForeignAddress` unless a URL is on these hosts."""
     host = url.host or ""
     if not hosts.includes(url):
-        raise ForeignAddress(f"its address is not one of the platform ({url.scheme}://{host})")
+        raise ForeignAddress(
+            f"its address is not on a host of the platform ({url.scheme}://{host})"
+        )
     if url.user is not None or url.password is not None:
         raise ForeignAddress("its address contains a password")
     if _is_address(host) and not is_loopback_url(url):
-        raise ForeignAddress("its address has no name of a host")
+        raise ForeignAddress("its address has no host name")
 
 
 def _is_address(host: str) -> bool:
@@ -324,7 +326,7 @@ def _check_status(status: int) -> None:
     if status == 200:
         return
     if status in (404, 410):
-        raise BadAnswer("the platform does not have it any more")
+        raise BadAnswer("the platform no longer has it")
     if status in (401, 403):
         raise BadAnswer(f"the platform refused access to it ({status})")
     error = Unreachable if status == 429 or status >= 500 else BadAnswer

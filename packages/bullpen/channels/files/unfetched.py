@@ -24,7 +24,7 @@ NAME_CHARS = 32
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """The sender of a message, who gets a notice about files that were not taken in."""
+    """The sender of a message, who gets a notice about files that were not accepted."""
 
     channel: str
     name: str

@@ -388,7 +388,7 @@ class Incoming:
             send_to_owner(
                 tx,
                 f"Response {response} on {self._channel} did not arrive, although the platform "
-                f"took it: {proof.failed}.",
+                f"accepted it: {proof.failed}.",
             )
         return NOTHING
 

@@ -18,6 +18,8 @@ import sqlite3
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
+from traceback import extract_tb
 from typing import Protocol
 
 from bullpen.channels.async_store import AsyncStore
@@ -149,8 +151,11 @@ class IntakeQueue:
         try:
             inbound = self._parse(payload)
         except Exception as error:
-            # Neither the text nor the payload: they are a person's.
-            self._log.error("a payload was ignored, because it cannot be read: %r", error)
+            # The text of the error may have a part of the payload, which is a person's.
+            where = extract_tb(error.__traceback__)[-1]
+            name, file = type(error).__name__, Path(where.filename).name
+            text = "ignored a payload that cannot be read: %s in line %s of %s"
+            self._log.error(text, name, where.lineno, file)
             inbound = None
         items = self._missed if missed else self._items
         if inbound is None or self._incoming.is_ignored(self._passing(inbound, missed)):

@@ -208,7 +208,7 @@ class Deliverer:
             limit = self._platform.context.info.limits.file_bytes
             if isinstance(file, OpenFile) and limit is not None and file.size > limit:
                 size, most = file.size >> 20, limit >> 20
-                yield RefusedFile(file.name, f"it has {size} MB, and the limit is {most} MB")
+                yield RefusedFile(file.name, f"its size is {size} MB, the limit is {most} MB")
             else:
                 yield file
 
