@@ -26,7 +26,7 @@ from bullpen.core.channels.chats import (
     set_verbosity,
 )
 from bullpen.core.channels.pairing import approve, describe_access
-from bullpen.core.channels.senders import Tier
+from bullpen.core.channels.senders import Sender, Tier
 from bullpen.core.company import reset_agent
 from bullpen.core.errors import (
     BullpenError,
@@ -294,7 +294,15 @@ def _approve(asked: Asked) -> Reply:
     let_in = approve(asked.tx, asked.channel, word, tier, by=asked.source.person.id)
     if let_in is None:
         return Reply("No request on this channel has this code. Codes are valid for one hour.")
-    return Reply(f"Approved {let_in.name or 'the group'}.")
+    if isinstance(let_in, Sender):
+        # People choose their names; the id shows which of two with the same name it is.
+        return Reply(f"Approved {_quoted(let_in.name)} (`{let_in.sender_id}`) as {let_in.tier}.")
+    return Reply(f"Approved the group {_quoted(let_in.name)} (`{let_in.chat}`).")
+
+
+def _quoted(name: str) -> str:
+    """A name without the meaning that markdown would give it."""
+    return f"`{name.replace('`', '')}`" if name.strip("` ") else "without a name"
 
 
 def _allow(asked: Asked) -> Reply:
