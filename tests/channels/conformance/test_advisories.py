@@ -10,6 +10,7 @@ import pytest
 
 from bullpen.channels import listener
 from bullpen.channels.incoming import commands
+from bullpen.channels.outgoing import queue
 from bullpen.channels.outgoing.parts import Parts
 from bullpen.core.channels.chats import Access
 from bullpen.core.channels.pairing import approve
@@ -259,8 +260,12 @@ def test_c10_what_only_the_owner_may_do_is_refused_to_everyone_else(served: Acco
 
 
 def test_c1_a_response_that_comes_while_others_are_sent_is_sent_without_a_wait(
-    served: Account,
+    stopped: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(queue, "POLL_SECONDS", 600.0)  # only the wake-up of a commit is left
+    served = stopped
+    served.start()
+    served.up()
     ids = []
     for each in range(20):
         ids.append(served.respond(f"number {each}"))
