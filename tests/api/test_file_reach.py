@@ -14,7 +14,8 @@ from bullpen.core.errors import StoreFull
 from bullpen.core.files import require_free_space
 from bullpen.core.intake import LONG_TEXT_CHARS
 from bullpen.core.roster.agents import Agent
-from bullpen.core.settings import MAX_NUMBER, Settings
+from bullpen.core.settings import Settings
+from bullpen.core.settings.declare import MAX_NUMBER
 from bullpen.core.store.base import Store
 from tests.api.claiming import claim, own_agent
 from tests.api.served import Served, serving

@@ -17,9 +17,10 @@ from bullpen.cli.options import yes
 from bullpen.cli.output import confirm
 from bullpen.core.errors import BadSetting, BullpenError, UnknownAgent
 from bullpen.core.roster.agents import get_agent
-from bullpen.core.settings import Settings, is_secret, setting_exists
+from bullpen.core.settings import Settings
 from bullpen.core.settings.file import SettingsFile, Value, services_reading, setting_variable
 from bullpen.core.settings.parse import DATABASE_SETTING, UNKNOWN_SETTING_HINT, load_lenient
+from bullpen.core.settings.values import is_secret, setting_exists
 from bullpen.core.store.open import parse_database_url
 from bullpen.core.text import describe_unknown
 from bullpen.ops.services.supervisor import CORE_SERVICES, Supervisor

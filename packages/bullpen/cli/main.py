@@ -14,8 +14,8 @@ from bullpen.cli.lazy import COMPLETE_VARIABLE, LazyGroup
 from bullpen.core.errors import BullpenError
 from bullpen.core.files import check_home
 from bullpen.core.ids import RUN_VARIABLE
-from bullpen.core.settings import setting_exists
 from bullpen.core.settings.parse import DATABASE_SETTING, SettingProblem, load_lenient
+from bullpen.core.settings.values import setting_exists
 
 SECTIONS = {
     "Start here": {

@@ -13,22 +13,14 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
-from bullpen.core.errors import BadSchedule, BadSetting
-from bullpen.core.settings.accounts import (
-    AccountValues,
-    find_account_setting,
-    is_account_secret,
-    parse_account_setting,
-)
+from bullpen.core.errors import BadSetting
+from bullpen.core.settings.accounts import AccountValues
+from bullpen.core.settings.declare import declare, declare_secret
 from bullpen.core.text import url_secrets
 
 ENVIRONMENT_PREFIX = "BULLPEN_"
 MAX_SOCKET_DIRECTORY_BYTES = 75
-MAX_SHOWN_CHARS = 80
-MAX_NUMBER = 1 << 40
-"""The limit of a number without a limit of its own."""
 MAX_DAYS = 1_000_000
 MAX_COUNT = 1_000_000_000
 """The largest number that fits into a column of counts."""
@@ -48,127 +40,102 @@ class LogFormat(StrEnum):
     JSON = "json"
 
 
-def _setting(
-    default: Any,  # noqa: ANN401 - as dataclasses.field itself
-    doc: str,
-    *,
-    least: float = 0,
-    most: float = MAX_NUMBER,
-    reader: str = "",
-    fixed: str = "",
-    section: str = "",
-) -> Any:  # noqa: ANN401 - as dataclasses.field itself
-    """Declare a setting.
-
-    `least` and `most` limit a number. `reader` is the only service that reads the setting. `fixed`
-    is the reason why the setting can only be changed on the machine itself. `section` begins a
-    section of the documentation.
-    """
-    metadata = {"doc": doc, "reader": reader, "fixed": fixed, "section": section}
-    return field(default=default, metadata={**metadata, "least": least, "most": most})
-
-
-def _secret(doc: str) -> Any:  # noqa: ANN401 - as dataclasses.field itself
-    metadata = {"doc": doc, "reader": "", "fixed": "", "section": "", "secret": True}
-    return field(default="", repr=False, metadata=metadata)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """Every setting with its default and purpose. To add a setting, add a field here."""
 
-    home: Path = _setting(
+    home: Path = declare(
         Path("~/.bullpen"),
         "Directory with the database, the settings, the logs and the token.",
         section="Directories and database",
         fixed="settings.toml is in this directory",
     )
-    workspace: Path = _setting(
+    workspace: Path = declare(
         Path("~/bullpen-workspace"),
         "Directory with the agents' working directories.",
         fixed="agents could get a directory with other data",
     )
-    database_url: str = _setting(
+    database_url: str = declare(
         "",
         "Database URL, such as `postgresql://USER@HOST/DATABASE`; "
         "empty = `bullpen.db` in the home.",
         fixed="another database has none of the present data",
     )
-    durability: Durability = _setting(
+    durability: Durability = declare(
         Durability.DURABLE,
         "SQLite: `durable` survives a power failure, `fast` only the crash of a process.",
     )
-    busy_seconds: int = _setting(30, "Longest wait for a busy database, in seconds.", least=1)
-    database_connections: int = _setting(
+    busy_seconds: int = declare(30, "Longest wait for a busy database, in seconds.", least=1)
+    database_connections: int = declare(
         20, "PostgreSQL: maximum number of connections of each process.", least=2, most=10_000
     )
-    wal_bytes: int = _setting(
+    wal_bytes: int = declare(
         4 << 20, "SQLite: size of the write-ahead log that triggers a checkpoint, in bytes."
     )
-    poll_seconds: float = _setting(
+    poll_seconds: float = declare(
         0.5,
         "Interval at which an idle process checks for work if no wake-up arrives, in seconds.",
         least=0.01,
     )
-    free_bytes_floor: int = _setting(
+    free_bytes_floor: int = declare(
         0,
         "Free disk space below which uploads and long texts are refused, in bytes; "
         "0 = 5 % of the disk, at most 200 MB.",
     )
-    log_format: LogFormat = _setting(
+    log_format: LogFormat = declare(
         LogFormat.TEXT, "Format of the services' logs: `text` or `json`."
     )
-    time_zone: str = _setting(
+    time_zone: str = declare(
         "", "Owner's time zone, such as `Europe/Berlin`; empty = the machine's time zone."
     )
-    owner_channel: str = _setting("cli", "Channel on which the owner gets notices and questions.")
-    owner_id: str = _setting("", "Owner's id on `owner_channel`.")
-    api_host: str = _setting(
+    owner_channel: str = declare("cli", "Channel on which the owner gets notices and questions.")
+    owner_id: str = declare("", "Owner's id on `owner_channel`.")
+    api_host: str = declare(
         "127.0.0.1",
         "Address on which the API listens.",
         section="API",
         fixed="other machines could reach the API",
     )
-    api_port: int = _setting(
+    api_port: int = declare(
         3777,
         "Port on which the API listens.",
         most=65535,
         fixed="clients would lose their connection",
     )
-    api_names: str = _setting(
+    api_names: str = declare(
         "",
         "Additional host names of the API, such as `bullpen.example.org,office`.",
         fixed="pages of other sites could reach the API",
     )
-    api_origins: str = _setting(
+    api_origins: str = declare(
         "",
         "Origins of your own web pages that may use the API, such as `https://office.example.org`.",
         fixed="pages of other sites could reach the API",
     )
-    public_url: str = _setting(
+    public_url: str = declare(
         "",
         "URL of the API for browsers, behind a proxy with TLS, "
         "such as `https://bullpen.example.org`.",
         fixed="login links would lead to another address",
     )
-    api_processes: int = _setting(
+    api_processes: int = declare(
         2, "Number of processes that serve the API.", least=1, most=64, reader="api"
     )
-    api_streams: int = _setting(
+    api_streams: int = declare(
         2000,
         "Maximum number of live streams (SSE and WebSocket) of each API process.",
         least=1,
         most=100_000,
         reader="api",
     )
-    api_threads: int = _setting(
+    api_threads: int = declare(
         256,
         "Maximum number of requests, long polls and WebSockets of each API process at once.",
         least=8,
         most=4096,
         reader="api",
     )
-    api_address_connections: int = _setting(
+    api_address_connections: int = declare(
         256,
         "Maximum number of connections from one address that have not sent a complete request, "
         "for each API process.",
@@ -176,163 +143,161 @@ class Settings:
         most=100_000,
         reader="api",
     )
-    api_request_seconds: int = _setting(
+    api_request_seconds: int = declare(
         15, "Time limit for receiving the head of a request, in seconds.", least=1, reader="api"
     )
-    api_stall_seconds: int = _setting(
+    api_stall_seconds: int = declare(
         20,
         "Time after which a request body or response slower than 1 KiB a second is ended, "
         "in seconds.",
         least=1,
         reader="api",
     )
-    body_bytes: int = _setting(
+    body_bytes: int = declare(
         1 << 20, "Largest request body, in bytes; uploads excepted.", least=1024, reader="api"
     )
-    upload_bytes: int = _setting(
-        25 << 20, "Largest uploaded file, in bytes.", least=1, reader="api"
-    )
-    key_upload_bytes: int = _setting(
+    upload_bytes: int = declare(25 << 20, "Largest uploaded file, in bytes.", least=1, reader="api")
+    key_upload_bytes: int = declare(
         1 << 30,
         "Maximum size of all uploaded files of one API key, in bytes; 0 = no limit. "
         "The owner's token has none.",
         reader="api",
     )
-    key_pending: int = _setting(
+    key_pending: int = declare(
         1000,
         "Maximum number of pending messages per API key; 0 = no limit. The owner's token has none.",
         reader="api",
     )
-    key_pending_bytes: int = _setting(
+    key_pending_bytes: int = declare(
         64 << 20,
         "Maximum size of all pending messages of one API key, in bytes; 0 = no limit.",
         reader="api",
     )
-    page_bytes: int = _setting(
+    page_bytes: int = declare(
         2 << 20,
         "Maximum size of one page of an API list, in bytes of text, whatever its `limit`.",
         least=1024,
         reader="api",
     )
-    default_agent: str = _setting(
+    default_agent: str = declare(
         "assistant",
         "Agent that gets messages without a recipient.",
         section="Messages and runs",
     )
-    message_bytes: int = _setting(1 << 20, "Largest message, in bytes of UTF-8.", least=1)
-    lease_seconds: int = _setting(
+    message_bytes: int = declare(1 << 20, "Largest message, in bytes of UTF-8.", least=1)
+    lease_seconds: int = declare(
         60, "Duration of a claim, in seconds. A worker renews it during the run.", least=1
     )
-    claim_limit: int = _setting(
+    claim_limit: int = declare(
         32, "Maximum number of pending messages that one run answers.", least=1, reader="processor"
     )
-    max_runs: int = _setting(
+    max_runs: int = declare(
         8, "Maximum number of runs of a processor at once.", least=1, reader="processor"
     )
-    run_seconds: int = _setting(
+    run_seconds: int = declare(
         14_400, "Time limit of a run, in seconds.", least=1, reader="processor"
     )
-    idle_seconds: int = _setting(
+    idle_seconds: int = declare(
         900,
         "Time without any output after which a run is ended and fails, in seconds.",
         least=1,
         reader="processor",
     )
-    grace_seconds: int = _setting(
+    grace_seconds: int = declare(
         30, "Time that runs get to finish when the processor stops, in seconds.", reader="processor"
     )
-    max_attempts: int = _setting(
+    max_attempts: int = declare(
         5,
         "Failed attempts after which a message is dead; applies to new agents.",
         least=1,
         most=MAX_COUNT,
     )
-    max_crashes: int = _setting(
+    max_crashes: int = declare(
         5,
         "Number of runs ended by a crash of the processor after which a message is dead.",
         least=1,
     )
-    retry_base_seconds: int = _setting(
+    retry_base_seconds: int = declare(
         2, "Delay before the first retry, in seconds; doubled for each further one."
     )
-    retry_max_seconds: int = _setting(300, "Longest delay before a retry, in seconds.")
-    max_hops: int = _setting(
+    retry_max_seconds: int = declare(300, "Longest delay before a retry, in seconds.")
+    max_hops: int = declare(
         8, "Handoffs in a row before the next one is held for approval.", section="Limits"
     )
-    max_messages: int = _setting(
+    max_messages: int = declare(
         50, "Messages in one conversation before the next one is held for approval."
     )
-    max_cost: float = _setting(
+    max_cost: float = declare(
         0.0,
         "Cost of one conversation, in dollars, before its next message is held for approval; "
         "0 = no limit.",
     )
-    agent_schedules: int = _setting(
+    agent_schedules: int = declare(
         20, "Maximum number of schedules that one agent may have, or create within an hour."
     )
-    answer_characters: int = _setting(
+    answer_characters: int = declare(
         4000,
         "Longest answer as text, in characters; a longer one is sent as a file with a preview.",
         least=1,
     )
-    aggregate_minutes: int = _setting(
+    aggregate_minutes: int = declare(
         30, "Longest wait for all parts of a team's combined answer, in minutes."
     )
-    pass_environment: str = _setting(
+    pass_environment: str = declare(
         "",
         "Environment variables to pass to every agent's program, such as `AWS_*,EDITOR`.",
         section="Agents' programs",
         fixed="agents could see the environment variables of this machine",
     )
-    sandbox_user: str = _setting(
+    sandbox_user: str = declare(
         "",
         "Unix account for agents with the sandbox `user`, such as `bullpen-{agent}`.",
         fixed="agents could run as other users of this machine",
     )
-    anthropic_api_key: str = _secret("API key for claude.")
-    anthropic_oauth_token: str = _secret(
+    anthropic_api_key: str = declare_secret("API key for claude.")
+    anthropic_oauth_token: str = declare_secret(
         "Token of a subscription for claude; takes precedence over the API key."
     )
-    openai_api_key: str = _secret("API key for codex.")
-    delivery_attempts: int = _setting(
+    openai_api_key: str = declare_secret("API key for codex.")
+    delivery_attempts: int = declare(
         8,
         "Failed deliveries after which a response is dead.",
         least=1,
         section="Delivery and retention",
     )
-    delivery_lease_seconds: int = _setting(
+    delivery_lease_seconds: int = declare(
         60,
         "Time that a channel client gets to deliver one part of a response, in seconds.",
         least=1,
     )
-    response_hours: int = _setting(
+    response_hours: int = declare(
         24, "Time after which a response is no longer delivered, in hours.", most=MAX_DAYS
     )
-    retention_hours: int = _setting(
+    retention_hours: int = declare(
         24,
         "Time after which finished messages and responses move to the archive, in hours.",
         most=MAX_DAYS,
     )
-    receipt_days: int = _setting(
+    receipt_days: int = declare(
         8,
         "Retention of platform event ids, which detect duplicates, in days; at least 7.",
         least=7,
         most=MAX_DAYS,
     )
-    archive_days: int = _setting(
+    archive_days: int = declare(
         90, "Retention of archived messages and responses in days; 0 = forever.", most=MAX_DAYS
     )
-    history_days: int = _setting(
+    history_days: int = declare(
         365, "Message history retention in days; 0 = forever.", most=MAX_DAYS
     )
-    event_days: int = _setting(30, "Event retention in days; 0 = forever.", most=MAX_DAYS)
-    attempt_days: int = _setting(
+    event_days: int = declare(30, "Event retention in days; 0 = forever.", most=MAX_DAYS)
+    attempt_days: int = declare(
         365, "Retention of the records of runs in days; 0 = forever.", most=MAX_DAYS
     )
-    schedule_days: int = _setting(
+    schedule_days: int = declare(
         90, "Schedule and heartbeat history retention in days; 0 = forever.", most=MAX_DAYS
     )
-    file_days: int = _setting(
+    file_days: int = declare(
         30,
         "Retention in days of files that no live message or response refers to; 0 = forever.",
         most=MAX_DAYS,
@@ -416,103 +381,3 @@ class Settings:
 FIELDS = {each.name: each for each in fields(Settings) if "accounts" not in each.metadata}
 """Every setting but those of accounts."""
 DEFAULTS: dict[str, Any] = {name: each.default for name, each in FIELDS.items()}
-
-
-def parse_setting(name: str, value: object) -> Any:  # noqa: ANN401 - of the setting's own type
-    """Parse a value in the setting's type; raises BadSetting if it is invalid."""
-    if "." in name:
-        return parse_account_setting(name, value)
-    default = DEFAULTS[name]
-    try:
-        return _converted(name, default, value)
-    except (ValueError, RuntimeError, BadSchedule) as error:
-        hint = error.hint if isinstance(error, BadSchedule) else _default_hint(name, default)
-        what = "value" if _may_hold_secret(name) else f"value {repr(value)[:MAX_SHOWN_CHARS]}"
-        raise BadSetting(f"invalid {what} for {name}: {error}", hint=hint) from error
-
-
-def _default_hint(name: str, default: object) -> str:
-    return f"Its default is {default}." if str(default) else f"{name} is empty by default."
-
-
-def _converted(name: str, default: object, value: object) -> object:
-    """The value in the type of the default."""
-    if isinstance(value, bool) or not isinstance(value, (str, int, float, Path)):
-        raise ValueError(f"must be {_describe_type(default)}")
-    if isinstance(default, Path):
-        return Path(str(value)).expanduser()
-    if isinstance(default, (int, float)):
-        return _check_range(name, _number(default, value))
-    if isinstance(default, StrEnum):
-        return _choice(type(default), str(value))
-    if name == "time_zone" and value:
-        from bullpen.core.clock import get_zone  # loaded here so that commands start fast
-
-        return get_zone(str(value)).key
-    if name == "public_url" and value:
-        return _origin(str(value))
-    return str(value)
-
-
-def _origin(value: str) -> str:
-    """Return the scheme, host and port of a URL; refuse a URL with more than these."""
-    url = urlsplit(value.strip().lower().rstrip("/"))
-    origin = f"{url.scheme}://{url.netloc}"
-    if url.scheme not in ("http", "https") or not url.hostname or "@" in url.netloc:
-        raise ValueError("must be a URL such as https://bullpen.example.org")
-    if url.geturl() != origin:
-        raise ValueError("must be a scheme and a host without a path")
-    return origin
-
-
-def _number(default: float, value: object) -> float:
-    try:
-        return type(default)(str(value))
-    except ValueError:
-        raise ValueError(f"must be {_describe_type(default)}") from None
-
-
-def _choice(kind: type[StrEnum], value: str) -> StrEnum:
-    try:
-        return kind(value)
-    except ValueError:
-        raise ValueError(f"must be {' or '.join(kind)}") from None
-
-
-def _describe_type(default: object) -> str:
-    """Describe the type of a setting."""
-    if isinstance(default, StrEnum):
-        return " or ".join(type(default))
-    if isinstance(default, int):
-        return "a whole number"
-    if isinstance(default, float):
-        return "a number"
-    return "a path" if isinstance(default, Path) else "text"
-
-
-def _may_hold_secret(name: str) -> bool:
-    """Whether a value of the setting may contain a secret."""
-    return name == "database_url" or is_secret(name)
-
-
-def is_secret(name: str) -> bool:
-    """Whether the value of a setting must not be shown."""
-    if "." in name:
-        return is_account_secret(name)
-    return name in FIELDS and "secret" in FIELDS[name].metadata
-
-
-def setting_exists(name: str) -> bool:
-    """Whether there is a setting of this name, such as `max_hops` or `slack.bot_token`."""
-    return name in FIELDS or ("." in name and find_account_setting(name) is not None)
-
-
-def _check_range(name: str, number: float) -> float:
-    """Check a number against the limits of its setting."""
-    limits = FIELDS[name].metadata
-    least, most = limits["least"], limits["most"]
-    if not number >= least:  # written so that NaN fails as well
-        raise ValueError(f"must be at least {least}")
-    if number > most:
-        raise ValueError(f"must be at most {most}")
-    return number

@@ -18,14 +18,7 @@ from typing import Any, TypeAlias
 from bullpen.core.errors import BadSetting, Overloaded, SettingFixed, StoreError
 from bullpen.core.files import PRIVATE_DIRECTORY_MODE, file_lock, replace_file
 from bullpen.core.registry import CHANNELS, PROVIDERS
-from bullpen.core.settings import (
-    DEFAULTS,
-    ENVIRONMENT_PREFIX,
-    FIELDS,
-    is_secret,
-    parse_setting,
-    setting_exists,
-)
+from bullpen.core.settings import DEFAULTS, ENVIRONMENT_PREFIX, FIELDS
 from bullpen.core.settings.accounts import (
     account_settings,
     account_variable,
@@ -43,6 +36,7 @@ from bullpen.core.settings.parse import (
     printable_name,
     read_settings,
 )
+from bullpen.core.settings.values import is_secret, parse_setting, setting_exists
 from bullpen.core.text import check_text, describe_unknown, mask, mask_url
 
 Value: TypeAlias = "str | int | float"

@@ -16,19 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from bullpen.core.errors import BadSetting
-from bullpen.core.settings import (
-    DEFAULTS,
-    ENVIRONMENT_PREFIX,
-    FIELDS,
-    Settings,
-    parse_setting,
-)
+from bullpen.core.settings import DEFAULTS, ENVIRONMENT_PREFIX, FIELDS, Settings
 from bullpen.core.settings.accounts import (
     AccountValues,
     account_settings,
     is_table,
     read_variables,
 )
+from bullpen.core.settings.values import parse_setting
 from bullpen.core.text import describe_unknown
 
 SETTINGS_FILE = "settings.toml"

@@ -9,13 +9,13 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 
-from bullpen.core.settings import is_secret
 from bullpen.core.settings.parse import (
     DATABASE_SETTING,
     SETTINGS_FILE,
     check_values,
     read_settings,
 )
+from bullpen.core.settings.values import is_secret
 from bullpen.core.text import url_secrets
 from bullpen.ops.doctor.check import PASSED, Problem, Severity, Verdict, check, skipped
 from bullpen.ops.doctor.home import OTHERS_MASK, make_private, mode_of, open_to_others
