@@ -31,6 +31,7 @@ from bullpen.core.channels.senders import (
     find_sender,
     find_tier,
     revoke,
+    set_tier,
 )
 from bullpen.core.clock import HOUR, MINUTE
 from bullpen.core.errors import PairingLockedOut
@@ -154,9 +155,9 @@ def test_a_person_who_is_paired_by_their_id_is_told_in_a_direct_chat_that_is_kno
 ) -> None:
     with store.write() as tx:
         touch_chat(tx, "slack", ChatSeen(chat="D1", direct=True, person="U1"))
-        change_tier(tx, "slack", "U1", Tier.GUEST, "owner")
-        change_tier(tx, "slack", "U2", Tier.GUEST, "owner")
-        change_tier(tx, "telegram", "U1", Tier.GUEST, "owner")
+        set_tier(tx, "slack", "U1", Tier.GUEST, "owner")
+        set_tier(tx, "slack", "U2", Tier.GUEST, "owner")
+        set_tier(tx, "telegram", "U1", Tier.GUEST, "owner")
     assert told(store) == [(PAIRED_TEXT, "U1", str(ReplyTo("D1")))]
 
 

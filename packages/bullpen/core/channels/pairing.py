@@ -77,6 +77,7 @@ def _select_waiting(group: bool) -> Statement[PairingRequest]:
                 c.channel == bindparam("account"),
                 c.code.is_not(None),
                 c.code_expires_at > bindparam("now"),
+                c.code_expires_at < bindparam("now") + 2 * CODE_LIFETIME,
             )
             .order_by(c.code_expires_at)
         )
@@ -199,7 +200,7 @@ def approve(
     channel is accepted for an hour.
     """
     health = lock_health(tx, channel)
-    if health.locked_until is not None and health.locked_until > tx.now:
+    if health.locked_until is not None and 0 < health.locked_until - tx.now <= 2 * LOCK_TIME:
         minutes = -(-(health.locked_until - tx.now) // MINUTE)
         raise PairingLockedOut(
             f"{channel} accepts no pairing code for {format_count(minutes, 'minute')}:"
@@ -258,8 +259,11 @@ def is_code(code: str | None, typed: str) -> bool:
 
 
 def _is_told(tx: Transaction, told_at: int | None) -> bool:
-    """Whether a reply was sent within the hour."""
-    return told_at is not None and told_at > tx.now - REPLY_INTERVAL
+    """Whether a reply was sent within the hour.
+
+    A time in the future is of a clock that was wrong. It must not keep a person out for long.
+    """
+    return told_at is not None and abs(tx.now - told_at) < REPLY_INTERVAL
 
 
 def _new_code(tx: Transaction, channel: str) -> str | None:
