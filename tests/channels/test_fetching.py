@@ -31,7 +31,7 @@ from bullpen.core.settings import Settings
 from bullpen.core.uploads import UNFINISHED_DIRECTORY
 from tests.channels.fakes.faults import Fault
 from tests.channels.fakes.files import FileHost
-from tests.channels.tls import certificate
+from tests.channels.tls import all_closed, certificate
 
 HOST = "files.platform.test"
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(100)
@@ -58,8 +58,11 @@ def fetch(
     """Fetch with a client of its own."""
 
     async def run() -> Fetched:
-        async with FetchingClient(settings, **options) as client:  # type: ignore[arg-type]
-            return await client.fetch(source, name, size)
+        try:
+            async with FetchingClient(settings, **options) as client:  # type: ignore[arg-type]
+                return await client.fetch(source, name, size)
+        finally:
+            await all_closed()
 
     return asyncio.run(run())
 

@@ -20,7 +20,7 @@ from bullpen.core.answers.attachments import OpenFile
 from bullpen.core.clock import SystemClock
 from bullpen.core.registry import CHANNELS
 from tests.channels.test_listener import Site, sign
-from tests.channels.tls import certificate
+from tests.channels.tls import all_closed, certificate
 from tests.ports import free_port
 
 ROOT = Path(__file__).parents[2]
@@ -173,8 +173,12 @@ def test_a_signed_webhook_passes_a_real_proxy_and_nothing_else_does(
         stored = f"{site.public_url}/status/17/0?a=b%2Fc"
         assert [each.url for each in site.stored] == [stored, stored]
 
+    async def main() -> None:
+        await check()
+        await all_closed()
+
     with proxied(command, tmp_path):
-        asyncio.run(check())
+        asyncio.run(main())
 
 
 def client(trusting: ssl.SSLContext) -> aiohttp.ClientSession:
