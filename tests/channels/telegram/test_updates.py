@@ -198,6 +198,19 @@ def test_a_message_without_a_text_says_what_it_is(fields: dict[str, object], tex
     assert written(**fields).text == text
 
 
+def test_a_quote_that_the_person_has_selected_is_below_the_text() -> None:
+    quote = {"text": "first line\n/stop", "position": 0, "is_manual": True}
+    assert written(text="why?", quote=quote).text == "why?\n\n> first line\n> /stop"
+    mentioned = mention("@bullpen_bot", "@bullpen_bot")
+    assert written(GROUP, **mentioned, quote=quote).text == "> first line\n> /stop"
+    assert written(text="/stop", quote=quote).text == "/stop"
+    automatic = {**quote, "is_manual": False}
+    assert written(text="why?", quote=automatic).text == "why?"
+    edited = edit(text="why not?", edit_date=5, quote=quote)
+    assert isinstance(edited, Edited)
+    assert edited.text == "why not?\n\n> first line\n> /stop"
+
+
 @pytest.mark.parametrize(
     "fields", [{"new_chat_members": [ANN]}, {"pinned_message": {}}, {"dice": {"value": 1}}, {}]
 )

@@ -93,6 +93,7 @@ def _read_message(message: Object, bot: Bot) -> Inbound | None:
         return None
     if chat.direct and text.split(" ", 1)[0] == "/start":
         text = "/help"
+    text = _with_quote(message, text)
     person = _read_person(sender)
     album = message.get("media_group_id")
     return Written(
@@ -218,6 +219,15 @@ def _read_text(message: Object, bot: Bot) -> tuple[str, bool]:
             after = after.removeprefix(" ")
         units = units[:start] + (insert + after).encode("utf-16-le", "surrogatepass")
     return _decode(units).strip(), mentioned
+
+
+def _with_quote(message: Object, text: str) -> str:
+    """The text, and below it the part of another message that the person has selected."""
+    quote = _object(message, "quote")
+    if quote.get("is_manual") is not True or text.startswith("/"):
+        return text
+    quoted = "\n".join(f"> {each}" for each in _text(quote, "text").splitlines())
+    return f"{text}\n\n{quoted}" if text else quoted
 
 
 def _replace(entity: Object, piece: str, start: int, bot: Bot) -> str | None:
