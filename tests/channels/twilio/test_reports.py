@@ -29,19 +29,18 @@ def test_the_statuses_in_memory_are_bounded(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_part_whose_status_came_before_the_client_ended_is_found_in_the_list(
-    tmp_path: Path,
+    sms: FakeTwilio, tmp_path: Path
 ) -> None:
     part = a_part()
 
     async def main() -> None:
-        with FakeTwilio() as sms:
-            async with receiving(sms, tmp_path) as (platform, intake):
-                sms.fail("error", "POST */Messages.json", taken=True)
-                with pytest.raises(OutcomeUnknown):
-                    await platform.send(part, no_note)
-                await until(lambda: intake.payloads)
-            async with started(sms, tmp_path) as another:
-                (message,) = sms.sent(ANN)
-                assert await another.recover(part) == Recovered(Verdict.FOUND, message.sid)
+        async with receiving(sms, tmp_path) as (platform, intake):
+            sms.fail("error", "POST */Messages.json", taken=True)
+            with pytest.raises(OutcomeUnknown):
+                await platform.send(part, no_note)
+            await until(lambda: intake.payloads)
+        async with started(sms, tmp_path) as another:
+            (message,) = sms.sent(ANN)
+            assert await another.recover(part) == Recovered(Verdict.FOUND, message.sid)
 
     asyncio.run(main())
