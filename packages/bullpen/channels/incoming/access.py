@@ -17,9 +17,9 @@ from enum import StrEnum
 
 from bullpen.channels.inbound import Source
 from bullpen.core.channels.chats import Access as GroupAccess
-from bullpen.core.channels.chats import ChatRecord, find_chat
-from bullpen.core.channels.senders import Tier, find_sender, tier_of
-from bullpen.core.store.transaction import Transaction
+from bullpen.core.channels.chats import ChatRecord, ask_for_chat
+from bullpen.core.channels.senders import Sender, Tier, ask_for_sender, tier_of
+from bullpen.core.store.transaction import DeferredRow, Transaction
 
 
 class Decision(StrEnum):
@@ -29,6 +29,14 @@ class Decision(StrEnum):
     PAIR_PERSON = "pair_person"
     PAIR_GROUP = "pair_group"
     IGNORED = "ignored"
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The rows of a person and a chat, which are on their way."""
+
+    sender: DeferredRow[Sender]
+    chat: DeferredRow[ChatRecord]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +49,8 @@ class Access:
     """A sentence for the person."""
     name: str = ""
     """The person's name, as far as it was seen before."""
+    is_known: bool = False
+    """Whether the person has a row."""
     chat: ChatRecord | None = None
     default_agent: str = ""
     """The agent for texts without a name in a chat that has chosen none."""
@@ -58,11 +68,18 @@ class Access:
 _RANK = {Tier.BLOCKED: 0, Tier.GUEST: 1, Tier.MEMBER: 2, Tier.OWNER: 3}
 
 
-def authorise(tx: Transaction, channel: str, source: Source, default_agent: str = "") -> Access:
+def look_up(tx: Transaction, channel: str, source: Source) -> Known:
+    """Ask for the rows of a person and a chat, which are read by `authorise`."""
+    sender = ask_for_sender(tx, channel, source.person.id)
+    return Known(sender, ask_for_chat(tx, channel, source.chat.id))
+
+
+def authorise(
+    tx: Transaction, channel: str, source: Source, known: Known, default_agent: str = ""
+) -> Access:
     """Decide about the author of what came from a channel."""
-    sender = find_sender(tx, channel, source.person.id)
+    chat, sender = known.chat(), known.sender()
     tier = tier_of(tx.settings, channel, source.person.id, sender)
-    chat = find_chat(tx, channel, source.chat.id)
     decision, tier, reason = decide(
         tier,
         bot=source.person.bot,
@@ -74,6 +91,7 @@ def authorise(tx: Transaction, channel: str, source: Source, default_agent: str 
         tier=tier,
         reason=reason,
         name="" if sender is None else sender.name,
+        is_known=sender is not None,
         chat=chat,
         default_agent=default_agent,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol, assert_never
+from typing import Protocol
 
 from bullpen.channels.files.attachments import Prepared, Sender
 from bullpen.channels.inbound import (
@@ -22,7 +22,7 @@ from bullpen.channels.inbound import (
     Source,
     Written,
 )
-from bullpen.channels.incoming.access import Access, Decision, authorise
+from bullpen.channels.incoming.access import Access, Decision, Known, authorise, look_up
 from bullpen.channels.incoming.chat_changes import COMMAND_RECEIPT, change_chat
 from bullpen.channels.incoming.commands import Asked, Command, Reply, find_command, run_command
 from bullpen.channels.incoming.edits import apply_edit, withdraw
@@ -157,28 +157,33 @@ class Incoming:
 
     def take(self, tx: Transaction, inbound: Inbound) -> Taken:
         """Store it, unless it was taken in before."""
-        keys = inbound.keys if isinstance(inbound, (Proof, ChatChange)) else inbound.source.keys
-        events = [PlatformEvent(self._channel, each) for each in keys]
+        if isinstance(inbound, (Proof, ChatChange)):
+            return self._noted(tx, inbound)
+        known = look_up(tx, self._channel, inbound.source)  # asked together with the receipts
+        events = self._events(inbound.source.keys)
         if events and find_first(tx, events) is not None:
             return NOTHING
-        match inbound:
-            case Written():
-                return self._written(tx, inbound, events)
-            case Edited() | Deleted() | Pressed():
-                return self._changed(tx, inbound, events)
-            case Proof():
-                return self._proved(tx, inbound)
-            case ChatChange():
-                change_chat(tx, self._channel, inbound, events)
-            case _:
-                assert_never(inbound)
-        return NOTHING
+        if isinstance(inbound, Written):
+            return self._written(tx, inbound, known, events)
+        return self._changed(tx, inbound, known, events)
 
     def flush(self, tx: Transaction) -> None:
         """Move the cursors of chats past messages that were not for the bot."""
         passed, self._passed = self._passed, {}
         for chat, (cursor, at) in passed.items():
             move_cursor(tx, self._channel, chat, cursor, at)
+
+    def _noted(self, tx: Transaction, noted: Proof | ChatChange) -> Taken:
+        events = self._events(noted.keys)
+        if events and find_first(tx, events) is not None:
+            return NOTHING
+        if isinstance(noted, Proof):
+            return self._proved(tx, noted)
+        change_chat(tx, self._channel, noted, events)
+        return NOTHING
+
+    def _events(self, keys: Sequence[str]) -> list[PlatformEvent]:
+        return [PlatformEvent(self._channel, each) for each in keys]
 
     def _is_for_us(self, new: Written) -> bool:
         return new.addressed or new.source.chat.direct or self._settings.every_message
@@ -188,13 +193,15 @@ class Incoming:
         if new.cursor:
             self._passed[new.cursor_chat or new.source.chat.id] = (new.cursor, new.source.at)
 
-    def _written(self, tx: Transaction, new: Written, events: Sequence[PlatformEvent]) -> Taken:
+    def _written(
+        self, tx: Transaction, new: Written, known: Known, events: Sequence[PlatformEvent]
+    ) -> Taken:
         source = new.source
         for_us = self._is_for_us(new)
         if not for_us and find_chat(tx, self._channel, new.follows) is None:
             self._pass(new)
             return NOTHING
-        access = self._authorise(tx, source)
+        access = authorise(tx, self._channel, source, known, self._agent(tx))
         if not access.allowed:
             if for_us and not (access := self._in_new_group(new, access)).allowed:
                 return Taken(asked=self._replies.introduce(tx, source, access.decision))
@@ -208,9 +215,6 @@ class Incoming:
             record_receipts(tx, events, COMMAND_RECEIPT)
             return Taken(to=_address(source), restart=reply.restart)
         return self._submit(tx, new, access, events)
-
-    def _authorise(self, tx: Transaction, source: Source) -> Access:
-        return authorise(tx, self._channel, source, self._agent(tx))
 
     def _in_new_group(self, new: Written, access: Access) -> Access:
         """An owner may use the commands of the owner in a group that is not allowed yet."""
@@ -226,7 +230,8 @@ class Incoming:
 
     def _see(self, tx: Transaction, new: Written, access: Access) -> None:
         source, direct = new.source, new.source.chat.direct
-        see_sender(tx, self._channel, source.person.id, source.person.name or access.name)
+        name = source.person.name or access.name
+        see_sender(tx, self._channel, source.person.id, name, is_known=access.is_known)
         touch_chat(
             tx,
             self._channel,
@@ -238,6 +243,7 @@ class Incoming:
                 cursor=None if new.cursor_chat else new.cursor or None,
                 cursor_at=source.at,
             ),
+            is_known=access.chat is not None,
         )
         if access.chat is not None and access.chat.opted_out_at is not None:
             set_opted_out(tx, self._channel, source.chat.id, None)  # who asks wants an answer
@@ -262,8 +268,7 @@ class Incoming:
         self, tx: Transaction, new: Written, access: Access, events: Sequence[PlatformEvent]
     ) -> Taken:
         source = new.source
-        chosen = access.chat.default_agent if access.chat is not None else None
-        agent = chosen or self._agent(tx)
+        agent = (access.chat and access.chat.default_agent) or self._agent(tx)
         delay = ALBUM_DELAY_MS if new.group else 0
         place = SEPARATOR.join((source.chat.id, source.thread))
         prepared = self._files.prepare(place, new.text, new.attachments, delay)
@@ -353,11 +358,12 @@ class Incoming:
         self,
         tx: Transaction,
         change: Edited | Deleted | Pressed,
+        known: Known,
         events: Sequence[PlatformEvent],
     ) -> Taken:
         """An edit, a deletion or a button: authorised in the same way as a message."""
         source = change.source
-        access = self._authorise(tx, source)
+        access = authorise(tx, self._channel, source, known, self._agent(tx))
         if not access.allowed:
             return NOTHING
         record_receipts(tx, events, COMMAND_RECEIPT)

@@ -15,7 +15,7 @@ from bullpen.core.models import CHATS, RESPONSES
 from bullpen.core.models.base import const, insert_if_absent
 from bullpen.core.states import UNDELIVERED_STATES, ResponseState
 from bullpen.core.store.statement import Statement, columns
-from bullpen.core.store.transaction import Transaction
+from bullpen.core.store.transaction import DeferredRow, Transaction
 from bullpen.core.text import check_text, visible_line
 
 C = CHATS.c
@@ -237,10 +237,16 @@ def find_chat(tx: Transaction, channel: str, chat: str) -> ChatRecord | None:
     return tx.one(SELECT_CHAT, {"account": channel, "id": chat})
 
 
-def touch_chat(tx: Transaction, channel: str, seen: ChatSeen) -> None:
+def ask_for_chat(tx: Transaction, channel: str, chat: str) -> DeferredRow[ChatRecord]:
+    """The same, but the row is read later."""
+    return tx.one_deferred(SELECT_CHAT, {"account": channel, "id": chat})
+
+
+def touch_chat(tx: Transaction, channel: str, seen: ChatSeen, *, is_known: bool = False) -> None:
     """Record that a message came in. Call this in the transaction that stores the message.
 
-    The cursor moves only forward. A new chat begins with the cursor of its first message.
+    The cursor moves only forward. A new chat begins with the cursor of its first message. If the
+    row was read before in this transaction (`is_known`), nothing waits for the result.
     """
     name = visible_line(check_text(seen.name, tx.settings.message_bytes, "the name of the chat"))
     for text in (seen.chat, seen.person or "", seen.cursor or ""):
@@ -248,9 +254,11 @@ def touch_chat(tx: Transaction, channel: str, seen: ChatSeen) -> None:
     here = {"account": channel, "id": seen.chat, "now": tx.now}
     values = {"is_direct": seen.direct, "new_name": name[:MAX_NAME_CHARS] or None}
     touched = {**here, **values, "who": seen.person}
-    if tx.change(TOUCH_CHAT, touched) == 0:
+    if is_known:
+        tx.write(TOUCH_CHAT, touched)
+    elif tx.change(TOUCH_CHAT, touched) == 0:
         add_chat(tx, channel, seen.chat, direct=seen.direct)
-        tx.change(TOUCH_CHAT, touched)
+        tx.write(TOUCH_CHAT, touched)
     if seen.cursor is not None:
         tx.write(MOVE_CURSOR, {**here, "place": seen.cursor, "at": seen.cursor_at or 0})
 

@@ -15,7 +15,7 @@ from bullpen.core.models.base import const, insert_if_absent
 from bullpen.core.outbox.write import send_to_person
 from bullpen.core.settings import Settings
 from bullpen.core.store.statement import Statement, columns
-from bullpen.core.store.transaction import Transaction
+from bullpen.core.store.transaction import DeferredRow, Transaction
 from bullpen.core.text import check_text, visible_line
 
 C, S = CHATS.c, SENDERS.c
@@ -125,6 +125,11 @@ def find_sender(tx: Transaction, channel: str, sender_id: str) -> Sender | None:
     return tx.one(SELECT_SENDER, {"account": channel, "id": sender_id})
 
 
+def ask_for_sender(tx: Transaction, channel: str, sender_id: str) -> DeferredRow[Sender]:
+    """The same, but the row is read later."""
+    return tx.one_deferred(SELECT_SENDER, {"account": channel, "id": sender_id})
+
+
 def find_tier(tx: Transaction, channel: str, sender_id: str) -> Tier | None:
     """What this person may do; None if they are unpaired. The owner of the settings has no row."""
     return tier_of(tx.settings, channel, sender_id, find_sender(tx, channel, sender_id))
@@ -137,10 +142,17 @@ def tier_of(settings: Settings, channel: str, sender_id: str, sender: Sender | N
     return None if sender is None else sender.tier
 
 
-def see_sender(tx: Transaction, channel: str, sender_id: str, name: str) -> None:
-    """Record the name of a person, and when they wrote last; creates the row of a new person."""
+def see_sender(
+    tx: Transaction, channel: str, sender_id: str, name: str, *, is_known: bool = False
+) -> None:
+    """Record the name of a person, and when they wrote last; creates the row of a new person.
+
+    If the row was read before in this transaction (`is_known`), nothing waits for the result.
+    """
     values = {"account": channel, "id": sender_id, "new_name": check_name(tx, name), "now": tx.now}
-    if tx.change(UPDATE_SEEN, values) == 0:
+    if is_known:
+        tx.write(UPDATE_SEEN, values)
+    elif tx.change(UPDATE_SEEN, values) == 0:
         add_sender(tx, channel, sender_id, name)
 
 

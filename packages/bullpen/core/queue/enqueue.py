@@ -14,7 +14,7 @@ from bullpen.core.message import Accepted, NewMessage
 from bullpen.core.models import MESSAGES, RECEIPTS
 from bullpen.core.models.base import const, insert_if_absent
 from bullpen.core.queue.insert import insert_checked, insert_locked
-from bullpen.core.queue.lanes import lock_lanes
+from bullpen.core.queue.lanes import ask_for_locks
 from bullpen.core.queue.message_ids import MessageIds
 from bullpen.core.states import WAITING_STATES
 from bullpen.core.store.statement import Statement
@@ -100,10 +100,11 @@ def store_submissions(
     # A message that repeats an event of this list is not checked, since its agent may not exist.
     firsts = _positions_of_fresh(submissions, ())
     proposed = {at: message_ids.propose(submissions[at].messages) for at in firsts}
-    lanes = lock_lanes(tx, [new.agent for at in firsts for new in submissions[at].messages])
+    locks = ask_for_locks(tx, [new.agent for at in firsts for new in submissions[at].messages])
     # Looked up after locking: a simultaneous redelivery waited for the locks and sees the receipt.
     events = [event for each in submissions for event in each.events]
     receipts = find_receipts(tx, events)
+    lanes = locks()
     fresh = _positions_of_fresh(submissions, receipts)
     ids = message_ids.allocate([each for at in fresh for each in proposed[at]])
     insert_locked(tx, [new for at in fresh for new in submissions[at].messages], ids, lanes)

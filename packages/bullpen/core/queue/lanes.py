@@ -7,7 +7,7 @@ on PostgreSQL. On SQLite the write lock is held from the start.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -309,16 +309,22 @@ def lock_lane(tx: Transaction, agent: str) -> Lane:
 
 def lock_lanes(tx: Transaction, agents: Iterable[str]) -> dict[str, Lane]:
     """The lanes of these agents, each locked once, in the order of their names."""
+    return ask_for_locks(tx, agents)()
+
+
+def ask_for_locks(tx: Transaction, agents: Iterable[str]) -> Callable[[], dict[str, Lane]]:
+    """The same, but the lanes are read later; what is asked for next is read under the locks."""
     names = sorted(set(agents))
-    if len(names) == 1:
-        return {names[0]: lock_lane(tx, names[0])}
-    lanes: dict[str, Lane] = {}
-    for name, lane in zip(
-        names, tx.one_each(LOCK_LANE, [{"agent": name} for name in names]), strict=True
-    ):
-        if lane is None:
-            raise unknown_agent(tx, name)
-        lanes[name] = lane
+    locked = [tx.one_deferred(LOCK_LANE, {"agent": name}) for name in names]
+
+    def lanes() -> dict[str, Lane]:
+        found: dict[str, Lane] = {}
+        for name, lane in zip(names, [each() for each in reversed(locked)][::-1], strict=True):
+            if lane is None:
+                raise unknown_agent(tx, name)
+            found[name] = lane
+        return found
+
     return lanes
 
 
