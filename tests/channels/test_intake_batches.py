@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 
 import pytest
+from psycopg.pq.abc import PGresult
 
 from bullpen.channels.async_store import AsyncStore
-from bullpen.channels.inbound import Chat, Inbound, Payload, Person, Source, Written
-from bullpen.channels.incoming.decide import NOTHING, Incoming, Taken
+from bullpen.channels.files.attachments import Prepared
+from bullpen.channels.inbound import Attachment, Chat, Inbound, Payload, Person, Source, Written
+from bullpen.channels.incoming.decide import NOTHING, Incoming, IntakeSettings, Taken
 from bullpen.channels.incoming.queue import IntakeQueue
+from bullpen.core.channels.senders import Tier, set_tier
 from bullpen.core.message import NewMessage
 from bullpen.core.models import MESSAGES
 from bullpen.core.queue.enqueue import enqueue
 from bullpen.core.store.base import Store
+from bullpen.core.store.postgres_pipeline import PendingResult, PipelineConnection
 from bullpen.core.store.transaction import Transaction
 from tests.conformance.verbs import hire, rows
 
@@ -128,3 +133,47 @@ def test_the_chats_of_a_batch_keep_their_places(open_store: Store) -> None:
         open_store, *({"cursor": n, "text": f"{chat} {n}", "chat": chat} for n, chat in given)
     )
     assert texts == ["C1 4", "C2 1", "C1 5", "C2 2"]
+
+
+class NoFiles:
+    """Takes no attachments."""
+
+    def prepare(
+        self, place: str, text: str, attachments: Sequence[Attachment], delay: int = 0
+    ) -> Prepared:
+        """Nothing is waited for."""
+        return Prepared(text, delay)
+
+    def keep(self, *given: object, **named: object) -> None:
+        """There is nothing to keep."""
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param("postgresql", marks=pytest.mark.postgres)], indirect=True
+)
+def test_a_message_of_a_known_person_takes_two_round_trips(
+    open_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A burst is stored one message after the other, so each round trip delays the last one."""
+    settings = IntakeSettings(default_agent=AGENT)
+    incoming = Incoming("sms", "x", settings, NoFiles(), has_buttons=False)
+    waits = []
+    wait = PipelineConnection.wait
+
+    def counted(pipe: PipelineConnection, reply: PendingResult) -> PGresult:
+        if reply.result is None:
+            waits.append(reply)
+        return wait(pipe, reply)
+
+    def take_one(tx: Transaction, number: int) -> int:
+        before = len(waits)
+        taken = incoming.take(tx, written({"cursor": number, "text": f"m{number}"}))
+        assert len(taken.accepted) == 1
+        return len(waits) - before
+
+    with open_store.write() as tx:
+        set_tier(tx, "sms", "U1", Tier.MEMBER, by="owner")
+        incoming.take(tx, written({"cursor": 1, "text": "first"}))
+        monkeypatch.setattr(PipelineConnection, "wait", counted)
+        assert [take_one(tx, each) for each in range(2, 5)] == [2, 2, 2]
+        monkeypatch.undo()

@@ -33,7 +33,7 @@ class Decision(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The rows of a person and a chat, which are on their way."""
+    """The rows of a person and a chat, which are read later."""
 
     sender: DeferredRow[Sender]
     chat: DeferredRow[ChatRecord]
