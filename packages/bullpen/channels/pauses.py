@@ -1,6 +1,6 @@
 """Pauses of an account: those that a person asked for, and those between two attempts to connect.
 
-Both end at once when somebody resumes the channel. Commits of responses must not end them: the
+Both end at once when a person resumes the channel. Commits of responses must not end them: the
 platform would be asked too often.
 """
 
@@ -29,7 +29,7 @@ class Pauses:
         self._changed.set()
 
     def retry(self) -> None:
-        """Somebody may have asked for an attempt at once."""
+        """A person may have asked for an attempt at once."""
         self._retry.set()
 
     async def until_one(self) -> None:
@@ -48,7 +48,7 @@ class Pauses:
             self._changed.clear()
 
     async def wait_to_retry(self, seconds: float) -> bool:
-        """Wait before the next attempt; returns whether somebody asked for it at once."""
+        """Wait before the next attempt; returns whether a person asked for it at once."""
         asked = False
 
         async def until_asked() -> None:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Unpack
+from urllib.parse import quote
 
 from tests.channels.fakes.base import FakePlatform, Options
 from tests.channels.fakes.post import Post
@@ -137,7 +138,7 @@ class Chats(FakePlatform):
         return {
             **{"id": file, "filename": name, "size": len(data)},
             "content_type": "application/octet-stream",
-            "path": f"/attachments/{chat}/{file}/{name}",
+            "path": f"/attachments/{chat}/{file}/{quote(name, safe='')}",
         }
 
     def _signed(self, message: Json) -> Json:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 from typing import Unpack, cast
+from urllib.parse import quote
 
 from tests.channels.fakes.base import FakePlatform, Options
 from tests.channels.fakes.post import Post
@@ -68,7 +69,7 @@ class Workspace(FakePlatform):
 
     def add_file(self, name: str, data: bytes, **extra: object) -> Json:
         """A file in the workspace."""
-        file_id = f"F0FILE{len(self.files) + 1:04d}"
+        file_id, path = f"F0FILE{len(self.files) + 1:04d}", quote(name, safe="")
         file: Json = {
             "id": file_id,
             "name": name,
@@ -76,8 +77,8 @@ class Workspace(FakePlatform):
             "mimetype": "application/octet-stream",
             "size": len(data),
             "mode": "hosted",
-            "url_private": f"{self.url}/files-pri/{file_id}/{name}",
-            "url_private_download": f"{self.url}/files-pri/{file_id}/download/{name}",
+            "url_private": f"{self.url}/files-pri/{file_id}/{path}",
+            "url_private_download": f"{self.url}/files-pri/{file_id}/download/{path}",
             **extra,
         }
         self.files[file_id], self.contents[file_id] = file, data
