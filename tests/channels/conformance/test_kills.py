@@ -13,7 +13,7 @@ import pytest
 
 from bullpen.core.settings.accounts import account_variable
 from tests.channels.conformance.conftest import Account, account
-from tests.channels.conformance.kinds import KINDS
+from tests.channels.conformance.kinds import EMAIL, KINDS
 from tests.processor.working import eventually
 from tests.stores import Stores
 
@@ -55,6 +55,7 @@ def environment(served: Account) -> dict[str, str]:
         given["BULLPEN_DATABASE_URL"] = settings.database_url
     for name, value in served.platform.settings().items():
         given[account_variable(f"{served.channel}.{name}")] = value
+    given["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))  # the package of a test
     kept = {name: value for name, value in os.environ.items() if not name.startswith("BULLPEN_")}
     return {**kept, **given}
 
@@ -82,9 +83,9 @@ def child(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", [*KINDS, EMAIL.channel])
 def test_kill_9_between_any_two_steps_loses_and_repeats_nothing(stores: Stores, name: str) -> None:
-    kind = KINDS[name]
+    kind = KINDS.get(name, EMAIL)
     with account(stores, stores.settings("sqlite"), kind) as served:
         said = ["the first contact"]
         ids: list[int] = []
