@@ -122,6 +122,8 @@ def test_a_packages_provider_answers_on_a_packages_channel(home: Bullpen, mail: 
     assert (told["To"], told["In-Reply-To"], told["Subject"]) == (ann, first, "Re: Hello")
     (code,) = re.findall(r"pairing approve (\w+)", told.get_content())
     home.ok("pairing", "approve", code)
+    received(mail, "You are now paired with Bullpen. Send a message to begin.")
+    mail.sent.clear()
 
     # What must not be answered arrives before what is.
     for headers in (
