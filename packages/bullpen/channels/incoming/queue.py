@@ -4,9 +4,9 @@ A payload is acknowledged to the platform when its future is done, which is afte
 the store cannot be written, intake keeps the payloads and tries again: not every platform sends
 them a second time.
 
-After a gap in the connection, intake is behind until a catch-up has found what was missed. Live
-payloads wait for that, but not forever; and they move no cursor, so that the next catch-up begins
-where messages may be missing.
+After a gap in the connection, intake is behind until a catch-up has stored the missed messages.
+Live payloads wait for that, for some seconds. They move no cursor meanwhile, so that the next
+catch-up begins where messages may be missing.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class IntakeQueue:
         """`on_taken` is called after the commit, for each message that was stored.
 
         `poll` adds the new payloads of the feed, for a platform that does not push. `catches_up`:
-        what was missed is read from the cursor of each chat.
+        missed messages are read from the cursor of each chat.
         """
         self._store = store
         self._parse = parse
@@ -131,7 +131,7 @@ class IntakeQueue:
         self.gaps += 1
 
     def caught_up(self, gaps: int) -> None:
-        """What was missed in these `gaps` is stored; another one may have begun meanwhile."""
+        """The messages of these `gaps` are stored; another gap may have begun meanwhile."""
         if gaps == self.gaps and not self._in_gap:
             self._behind = False
             self._held_until = 0.0

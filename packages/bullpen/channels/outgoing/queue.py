@@ -38,7 +38,7 @@ DUE_SECONDS = 0.1
 LEASE_MS = MINUTE
 """How long a chat waits for a response whose lease was not ended."""
 LOOK_UP_MS = MINUTE
-"""How long a chat waits for a look-up, before it is found out whether that goes on."""
+"""How long a chat waits for a look-up, before its end is checked again."""
 RECHECK_MS = 2 * SECOND
 MAX_WAIT_OF_LEASE = 1 / 4
 """The part of their lease for which responses wait in memory."""
