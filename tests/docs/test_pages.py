@@ -94,7 +94,10 @@ def test_every_setting_on_a_page_exists(subtests: pytest.Subtests) -> None:
     for page in pages():
         with subtests.test(page=str(page.relative_to(ROOT))):
             text = page.read_text(encoding="utf-8")
-            assert set(re.findall(r"\bconfig (?:get|set|unset) ([a-z_.]+)", text)) <= names
+            found = re.findall(
+                r"\bconfig (?:get|set|unset) ([a-z_]+)(?:-[a-z]+)?(\.[a-z_]+)?", text
+            )
+            assert {"".join(each) for each in found} <= names
             assert set(re.findall(r"\bBULLPEN_[A-Z_]+\b", text)) <= variables
 
 
