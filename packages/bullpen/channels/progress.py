@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sqlalchemy import bindparam, select
@@ -35,6 +36,8 @@ QUEUED_AFTER_MS = SECOND
 REPORT_AGE_MS = 10 * MINUTE
 """Reports of an agent that are older are not shown."""
 MAX_REPORT_CHARS = 200
+_PRECEDENCE = {Stage.WORKING: 2, Stage.QUEUED: 1}
+
 VERBOSE_MS = 5 * SECOND
 """How often a verbose chat shows a report."""
 
@@ -89,6 +92,15 @@ def stage_of(state: MessageState) -> Stage:
     if state is MessageState.COMPLETED:
         return Stage.DONE
     return Stage.FAILED if MESSAGE_STATES[state].terminal else Stage.QUEUED
+
+
+def one_for_each_place(due: Sequence[Progress]) -> list[Progress]:
+    """What a chat shows that shows one thing, such as typing, for all of its messages.
+
+    A running message comes before waiting ones, and the newest before older ones.
+    """
+    ordered = sorted(due, key=lambda each: _PRECEDENCE.get(each.stage, 0))
+    return list({(each.to.chat, each.to.thread): each for each in ordered}.values())
 
 
 class ProgressDisplay:
@@ -174,6 +186,8 @@ class ProgressDisplay:
                 del self._tracked[message_id]
         if due:
             shown = await self._store.read(lambda tx: self._adapt(tx, due))
+            if not self._platform.leaves_marks:
+                shown = one_for_each_place(shown)
             await asyncio.gather(*(self._show(each) for each in shown))
 
     def _adapt(self, tx: Transaction, due: list[tuple[str, _Tracked, Progress]]) -> list[Progress]:
