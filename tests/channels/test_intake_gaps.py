@@ -63,7 +63,7 @@ class Connected:
 
 def written(payload: Payload) -> Written:
     """The message of a payload."""
-    cursor, text = str(payload["cursor"]), str(payload["text"])
+    cursor, text = str(payload["cursor"] or ""), str(payload["text"])
     source = Source(chat=Chat(id="C1", direct=True), person=Person(id="U1"), at=1, keys=(cursor,))
     return Written(source=source, text=text, cursor=cursor)
 
@@ -94,7 +94,7 @@ def receive(store: Store, work: Work) -> Noting:
     return noting
 
 
-def live(intake: IntakeQueue, cursor: int, text: str = "live") -> asyncio.Future[None]:
+def live(intake: IntakeQueue, cursor: int | None, text: str = "live") -> asyncio.Future[None]:
     """A message arrives."""
     return intake.add({"cursor": cursor, "text": text})
 
@@ -175,3 +175,17 @@ def test_the_cursor_passes_no_message_that_is_not_stored(store: Store) -> None:
         await missed(intake, 5, "-between people")
 
     assert receive(store, work).passed == ["1", "", "", ""]
+
+
+def test_a_command_without_a_place_in_the_history_does_not_wait(store: Store) -> None:
+    """Slack and Discord want its acknowledgement within three seconds."""
+
+    async def work(intake: IntakeQueue, noting: Noting) -> None:
+        intake.end_gap()
+        waiting = live(intake, 3)
+        await live(intake, None, "/status")
+        await still(waiting)
+        intake.caught_up(intake.gaps)
+        await waiting
+
+    assert receive(store, work).texts == ["/status", "live"]

@@ -23,7 +23,7 @@ from traceback import extract_tb
 from typing import Protocol
 
 from bullpen.channels.async_store import AsyncStore
-from bullpen.channels.inbound import Inbound, Payload, Written
+from bullpen.channels.inbound import ChatChange, Deleted, Edited, Inbound, Payload, Written
 from bullpen.channels.incoming.decide import NOTHING, Incoming, Taken
 from bullpen.core.errors import Overloaded, StoreError
 from bullpen.core.store.group_commit import savepoint
@@ -143,7 +143,10 @@ class IntakeQueue:
         loop.call_later(HOLD_SECONDS, self._arrived.set)
 
     def add(self, payload: Payload, *, missed: bool = False) -> asyncio.Future[None]:
-        """Take this in, in the order of the calls; one that was missed does not wait."""
+        """Take this in, in the order of the calls; one that was missed does not wait.
+
+        Nor does a command or a button: its platform wants the answer within seconds.
+        """
         self.heard()
         self.last_payload_at = self._store.now
         stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -157,14 +160,15 @@ class IntakeQueue:
             text = "ignored a payload that cannot be read: %s in line %s of %s"
             self._log.error(text, name, where.lineno, file)
             inbound = None
-        items = self._missed if missed else self._items
+        waits = not (missed or (self._behind and not _has_place(inbound)))
+        items = self._items if waits else self._missed
         if inbound is None or self._incoming.is_ignored(self._passing(inbound, missed)):
             stored.set_result(None)
         elif len(items) >= MAX_WAITING:
             stored.set_exception(Overloaded("too many messages wait for the database"))
         else:
             items.append(_Item(inbound, stored, missed))
-            if self._held_until == math.inf and not missed:
+            if self._held_until == math.inf and waits:
                 self._limit_hold()
             self._arrived.set()
         return stored
@@ -275,6 +279,16 @@ def _cursor(item: _Item) -> tuple[int, str]:
     """Cursors are ordered as `move_cursor` does."""
     assert isinstance(item.inbound, Written)
     return len(item.inbound.cursor), item.inbound.cursor
+
+
+def _has_place(inbound: Inbound | None) -> bool:
+    """Whether it is in the history of its chat, or about something there."""
+    match inbound:
+        case Written():
+            return bool(inbound.cursor)
+        case Edited() | Deleted() | ChatChange():
+            return True
+    return False
 
 
 def _without_cursor(inbound: Inbound) -> Inbound:
