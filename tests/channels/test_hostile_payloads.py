@@ -33,7 +33,8 @@ from bullpen.channels.inbound import (
     Source,
     Written,
 )
-from bullpen.channels.incoming.decide import Incoming, IntakeSettings, Taken
+from bullpen.channels.incoming.decide import Incoming, IntakeSettings
+from bullpen.channels.incoming.follow_up import Taken
 from bullpen.channels.incoming.queue import IntakeQueue
 from bullpen.channels.slack.events import SlackBot, event_payload, parse_slack
 from bullpen.core.channels.chats import Access, add_chat, allow_group, move_cursor

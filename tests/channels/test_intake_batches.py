@@ -12,7 +12,8 @@ from psycopg.pq.abc import PGresult
 from bullpen.channels.async_store import AsyncStore
 from bullpen.channels.files.attachments import Prepared
 from bullpen.channels.inbound import Attachment, Chat, Inbound, Payload, Person, Source, Written
-from bullpen.channels.incoming.decide import NOTHING, Incoming, IntakeSettings, Taken
+from bullpen.channels.incoming.decide import Incoming, IntakeSettings
+from bullpen.channels.incoming.follow_up import NOTHING, Taken
 from bullpen.channels.incoming.queue import IntakeQueue
 from bullpen.core.channels.senders import Tier, set_tier
 from bullpen.core.message import NewMessage

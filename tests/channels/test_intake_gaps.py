@@ -11,7 +11,8 @@ import pytest
 from bullpen.channels.async_store import AsyncStore
 from bullpen.channels.inbound import Chat, Inbound, Payload, Person, Source, Written
 from bullpen.channels.incoming import queue
-from bullpen.channels.incoming.decide import NOTHING, Incoming, Taken
+from bullpen.channels.incoming.decide import Incoming
+from bullpen.channels.incoming.follow_up import NOTHING, Taken
 from bullpen.channels.incoming.queue import IntakeQueue
 from bullpen.core.store.base import Store
 from bullpen.core.store.transaction import Transaction

@@ -150,7 +150,7 @@ def test_a_mail_of_html_is_text_and_its_files_are_named(make: Make) -> None:
     )
     found = make().parse(payload(head, body))
     assert isinstance(found, Written)
-    assert found.text.split("\n") == ["One & two", "three", "", "[a.pdf was not taken in]"]
+    assert found.text.split("\n") == ["One & two", "three", "", "[a.pdf was not accepted]"]
     assert found.source.thread == "<0@a>"
 
 

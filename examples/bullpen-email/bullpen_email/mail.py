@@ -41,4 +41,4 @@ def text_of(mail: EmailMessage) -> str:
     if "In-Reply-To" not in mail and not text.startswith(("/", "@")):
         text = f"{mail.get('Subject', '')}\n\n{text}".strip()
     names = (each.get_filename("a file") for each in mail.iter_attachments())
-    return "\n\n".join([text, *(f"[{each} was not taken in]" for each in names)])
+    return "\n\n".join([text, *(f"[{each} was not accepted]" for each in names)])

@@ -99,7 +99,9 @@ class Gateway:
         try:
             self._dispatch.handlers[name](object_of(data))
         except Exception as error:  # it would end the connection
-            self._log.error("an event %s was ignored, because it cannot be read: %r", name, error)
+            # The text of the error may have a part of the event, which is a person's.
+            kind = type(error).__name__
+            self._log.error("an event %s was ignored, because it cannot be read: %s", name, kind)
 
     async def _serve(self) -> str:
         """One connection; returns why it ended."""

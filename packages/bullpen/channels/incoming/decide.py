@@ -7,7 +7,7 @@ only then it is a command, or a message for an agent.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from bullpen.channels.files.attachments import Prepared, Sender
@@ -26,6 +26,7 @@ from bullpen.channels.incoming.access import Access, Decision, Known, authorise,
 from bullpen.channels.incoming.chat_changes import COMMAND_RECEIPT, change_chat
 from bullpen.channels.incoming.commands import Asked, Command, Reply, find_command, run_command
 from bullpen.channels.incoming.edits import apply_edit, withdraw
+from bullpen.channels.incoming.follow_up import NOTHING, Taken
 from bullpen.channels.incoming.replies import Replies
 from bullpen.channels.outgoing.parts import parse_part_key
 from bullpen.channels.platform import Address
@@ -59,28 +60,6 @@ from bullpen.core.text import visible_line
 
 ALBUM_DELAY_MS = SECOND
 """How long the first messages of an album wait for the others."""
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """What was stored, for what follows after the commit."""
-
-    accepted: tuple[Accepted, ...] = ()
-    to: Address = field(default_factory=lambda: Address(chat=""))
-    sender: Sender | None = None
-    """The sender of a message that waits for its files, or for those of another one."""
-    attachments: tuple[Attachment, ...] = ()
-    delay: int = 0
-    person: str = ""
-    """The id of a person whose name is not known."""
-    asked: str = ""
-    """The same of an unpaired person who got a code. Nothing else of theirs was stored."""
-    restart: str = ""
-    proved: int = 0
-    """The response whose part the platform confirmed."""
-
-
-NOTHING = Taken()
 
 
 class Files(Protocol):

@@ -8,19 +8,42 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from dataclasses import dataclass, field
 from typing import Any
 
 from bullpen.channels.async_store import AsyncStore
-from bullpen.channels.files.attachments import Attachments
+from bullpen.channels.files.attachments import Attachments, Sender
 from bullpen.channels.health import HealthReporter
+from bullpen.channels.inbound import Attachment
 from bullpen.channels.incoming.commands import restart
-from bullpen.channels.incoming.decide import Taken
 from bullpen.channels.outgoing.queue import Outgoing
 from bullpen.channels.platform import Address, Platform
 from bullpen.channels.progress import ProgressDisplay
 from bullpen.core.channels.senders import see_sender
-from bullpen.core.message import SEPARATOR, Answer, ReplyTo
+from bullpen.core.message import SEPARATOR, Accepted, Answer, ReplyTo
 from bullpen.core.outbox.write import send_to_person
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What was stored, for what follows after the commit."""
+
+    accepted: tuple[Accepted, ...] = ()
+    to: Address = field(default_factory=lambda: Address(chat=""))
+    sender: Sender | None = None
+    """The sender of a message that waits for its files, or for those of another one."""
+    attachments: tuple[Attachment, ...] = ()
+    delay: int = 0
+    person: str = ""
+    """The id of a person whose name is not known."""
+    asked: str = ""
+    """The same of an unpaired person who got a code. Nothing else of theirs was stored."""
+    restart: str = ""
+    proved: int = 0
+    """The response whose part the platform confirmed."""
+
+
+NOTHING = Taken()
 
 
 class FollowUp:

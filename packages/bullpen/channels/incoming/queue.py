@@ -24,7 +24,8 @@ from typing import Protocol
 
 from bullpen.channels.async_store import AsyncStore
 from bullpen.channels.inbound import ChatChange, Deleted, Edited, Inbound, Payload, Written
-from bullpen.channels.incoming.decide import NOTHING, Incoming, Taken
+from bullpen.channels.incoming.decide import Incoming
+from bullpen.channels.incoming.follow_up import NOTHING, Taken
 from bullpen.core.errors import Overloaded, StoreError
 from bullpen.core.store.group_commit import savepoint
 from bullpen.core.store.transaction import Transaction

@@ -170,12 +170,12 @@ class TwilioApi:
 
     def _on_answer(self, answer: requests.Response, *arguments: object, **options: object) -> None:
         """Read what the SDK does not: Twilio's time, and how long it asks to wait."""
+        _ = answer.content  # an error here would leave the connection open otherwise
         if date := answer.headers.get("Date"):
             there = parsedate_to_datetime(date).timestamp() * SECOND
             self.ahead_ms = self._context.clock.now() - int(there)
         wait = _SECONDS.fullmatch(answer.headers.get("Retry-After", ""))
         if answer.status_code == 429 and wait is not None:
-            _ = answer.content  # otherwise the connection stays open
             raise RateLimited(float(wait[0]))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 
 from bullpen.core.strict_json import Json
 
@@ -47,7 +47,7 @@ class SendingPart:
 
 def encode_receipts(receipts: Iterable[PartReceipt]) -> str:
     """The receipts as the text of their column."""
-    return json.dumps([_fields(asdict(each)) for each in receipts])
+    return json.dumps([_fields(each) for each in receipts])
 
 
 def decode_receipts(text: str | None) -> tuple[PartReceipt, ...]:
@@ -58,7 +58,7 @@ def decode_receipts(text: str | None) -> tuple[PartReceipt, ...]:
 
 def encode_part(part: SendingPart) -> str:
     """The part as the text of its column."""
-    return json.dumps(_fields(asdict(part)))
+    return json.dumps(_fields(part))
 
 
 def decode_part(text: str | None) -> SendingPart | None:
@@ -94,8 +94,7 @@ def _decode(text: str | None) -> Json:
     return found
 
 
-def _fields(values: dict[str, object]) -> dict[str, object]:
+def _fields(part: PartReceipt | SendingPart) -> dict[str, object]:
     """The fields that differ from their default."""
-    return {
-        name: each for name, each in values.items() if each not in (None, "") and each is not False
-    }
+    values = ((each.name, getattr(part, each.name)) for each in fields(part))
+    return {name: each for name, each in values if each not in (None, "") and each is not False}
