@@ -170,6 +170,7 @@ VALUES: dict[str, object] = {
     "rows": "[1, 2, 3]",
     "state": "dead",
     "before": START + 20_000,
+    "acked_since": START + 199_000,  # of the last minutes only
 }
 NUMBERS = {
     *("above", "at", "before", "cost", "crashed", "deadline", "failed"),

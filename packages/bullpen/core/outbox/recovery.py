@@ -181,7 +181,7 @@ SELECT_RECEIPTS: Statement[tuple[str]] = Statement(
     lambda: select(R.part_receipts).where(
         R.channel == bindparam("channel"),
         R.status == const(ResponseState.ACKED.value),
-        R.acked_at >= bindparam("since"),
+        R.acked_at >= bindparam("acked_since"),
         R.part_receipts.is_not(None),
     )
 )
@@ -274,7 +274,7 @@ def prove(tx: Transaction, channel: str, response: int, part: int, receipt: str)
 
 def receipts_since(tx: Transaction, channel: str, since: int) -> frozenset[str]:
     """The platform's receipts of the responses of a channel that were delivered since a time."""
-    rows = tx.all(SELECT_RECEIPTS, {"channel": channel, "since": since})
+    rows = tx.all(SELECT_RECEIPTS, {"channel": channel, "acked_since": since})
     return frozenset(each.id for (text,) in rows for each in decode_receipts(text))
 
 
