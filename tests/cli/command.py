@@ -43,9 +43,9 @@ class Bullpen:
         data = stdin.encode() if isinstance(stdin, str) else stdin
         return self._run(args, data, more)
 
-    def unread(self, *args: str, stdin: str = "") -> Result:
+    def unread(self, *args: str, stdin: str = "", **more: str) -> Result:
         """Run a command to whose output nobody listens any more."""
-        return self._run(args, stdin.encode(), {}, unread=True)
+        return self._run(args, stdin.encode(), more, unread=True)
 
     def _run(
         self, args: Sequence[str], data: bytes, more: Mapping[str, str], *, unread: bool = False

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tests.cli.schemas import channels, conversations, home, queue, roster, times
 
 DEGRADED = 3
+TELEGRAM = {"BULLPEN_TELEGRAM_BOT_TOKEN": "1:x"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,7 @@ class Entry:
     """True if it does not need the database."""
     screen: bool = False
     """True if without --json it needs a terminal."""
+    environ: Mapping[str, str] = field(default_factory=dict)
 
 
 ENTRIES: Mapping[str, Entry] = {
@@ -38,8 +40,8 @@ ENTRIES: Mapping[str, Entry] = {
     "agent set": Entry(roster.Agent, "coder --permission read"),
     "agent show": Entry(roster.AgentShown, "coder"),
     "channel list": Entry(list[channels.Channel]),
-    "channel pause": Entry(channels.Channel, "telegram"),
-    "channel resume": Entry(channels.Channel, "telegram"),
+    "channel pause": Entry(channels.Channel, "telegram", environ=TELEGRAM),
+    "channel resume": Entry(channels.Channel, "telegram", environ=TELEGRAM),
     "channel status": Entry(channels.Channel, "telegram", status=DEGRADED),
     "config check": Entry(home.SettingsChecked, storeless=True),
     "config get": Entry(home.Setting, "max_hops", storeless=True),

@@ -159,7 +159,8 @@ def test_it_prints_one_document_of_its_schema(
     furnished: Furnished, office: Bullpen, name: str
 ) -> None:
     entry = ENTRIES[name]
-    check_document(entry, office(*words(name, furnished, office), "--json", stdin=entry.stdin))
+    called = words(name, furnished, office)
+    check_document(entry, office(*called, "--json", stdin=entry.stdin, **entry.environ))
 
 
 @pytest.mark.parametrize("name", [each for each in KNOWN if not ENTRIES[each].screen])
@@ -167,7 +168,7 @@ def test_in_a_pipe_it_prints_lines_without_colour(
     furnished: Furnished, office: Bullpen, name: str
 ) -> None:
     entry = ENTRIES[name]
-    result = office(*words(name, furnished, office), stdin=entry.stdin)
+    result = office(*words(name, furnished, office), stdin=entry.stdin, **entry.environ)
     assert result.status == entry.status, result
     assert ESCAPE not in result.out + result.err
     assert result.out.strip(), "it says nothing"
@@ -180,7 +181,8 @@ def test_nobody_has_to_read_what_it_prints(
 ) -> None:
     entry = ENTRIES[name]
     more = ("--json",) if entry.screen else ()
-    result = office.unread(*words(name, furnished, office), *more, stdin=entry.stdin)
+    called = words(name, furnished, office)
+    result = office.unread(*called, *more, stdin=entry.stdin, **entry.environ)
     assert result.status == 1
     assert "Exception ignored" not in result.err
     assert "Broken pipe" not in result.err

@@ -238,7 +238,11 @@ def test_missed_mail_is_read_from_its_uid_on_or_by_time_if_uids_have_changed(
     assert read(first, 1) == ["two"]
     assert read(last) == []
     assert read("1.100000") == ["one", "two", "three"]
-    assert read("", since=NOW + MINUTE) == ["", "", ""]  # the cursor passes what is too old
+    assert read("", since=time.time_ns() // 1_000_000 + MINUTE) == [
+        "",
+        "",
+        "",
+    ]  # the cursor passes what is too old
 
 
 def test_the_example_has_under_200_lines() -> None:
