@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from bullpen.channels.inbound import Inbound, Payload, Written
+from bullpen.channels.files.attachments import Prepared
+from bullpen.channels.inbound import Attachment, Inbound, Payload, Written
 from bullpen.channels.platform import ChannelContext
 from bullpen.core.clock import SystemClock
 from bullpen.core.registry import CHANNELS, ChannelInfo
@@ -145,6 +146,19 @@ class RecordingIntake:
 
     async def poll(self) -> None:
         raise AssertionError("the platform pushes")
+
+
+class NoFiles:
+    """Fetches no file."""
+
+    def prepare(
+        self, place: str, text: str, attachments: Sequence[Attachment], delay: int = 0
+    ) -> Prepared:
+        """The text as it is."""
+        return Prepared(text, delay)
+
+    def keep(self, *given: object, **named: object) -> None:
+        """Nothing is kept."""
 
 
 async def until(promise: Callable[[], Result], seconds: float = WAIT_SECONDS) -> Result:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -19,10 +19,8 @@ from bullpen.channels.failures import (
     Refused,
     SendFailed,
 )
-from bullpen.channels.files.attachments import Prepared, Sender
 from bullpen.channels.inbound import (
     MAX_NAME_CHARS,
-    Attachment,
     Chat,
     ChatChange,
     Edited,
@@ -43,6 +41,7 @@ from bullpen.core.message import SEPARATOR
 from bullpen.core.models import CHATS, MESSAGES, RESPONSES, SENDERS
 from bullpen.core.store.base import Store
 from bullpen.core.store.transaction import Transaction
+from tests.channels.recording import NoFiles
 from tests.channels.test_intake_batches import Connected, Storing, open_store
 from tests.channels.test_intake_batches import take as take_batch
 from tests.conformance.verbs import hire, rows
@@ -65,26 +64,6 @@ HOSTILE = {
 }
 TIMES = (-(1 << 70), -1, 0, 1 << 70)
 SOON = 30.0
-
-
-class NoFiles:
-    """Fetches no file."""
-
-    def prepare(
-        self, place: str, text: str, attachments: Sequence[Attachment], delay: int = 0
-    ) -> Prepared:
-        """The text as it is."""
-        return Prepared(text, delay)
-
-    def keep(
-        self,
-        place: str,
-        conversation_id: str,
-        attachments: Sequence[Attachment],
-        sender: Sender,
-        delay: int = 0,
-    ) -> None:
-        """Nothing is kept."""
 
 
 def written(text: str = "hello", at: int = 1, **source: object) -> Written:

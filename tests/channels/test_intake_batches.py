@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
 
 import pytest
 from psycopg.pq.abc import PGresult
 
 from bullpen.channels.async_store import AsyncStore
-from bullpen.channels.files.attachments import Prepared
-from bullpen.channels.inbound import Attachment, Chat, Inbound, Payload, Person, Source, Written
+from bullpen.channels.inbound import Chat, Inbound, Payload, Person, Source, Written
 from bullpen.channels.incoming.decide import Incoming, IntakeSettings
 from bullpen.channels.incoming.follow_up import NOTHING, Taken
 from bullpen.channels.incoming.queue import IntakeQueue
@@ -22,6 +20,7 @@ from bullpen.core.queue.enqueue import enqueue
 from bullpen.core.store.base import Store
 from bullpen.core.store.postgres_pipeline import PendingResult, PipelineConnection
 from bullpen.core.store.transaction import Transaction
+from tests.channels.recording import NoFiles
 from tests.conformance.verbs import hire, rows
 
 AGENT = "coder"
@@ -134,19 +133,6 @@ def test_the_chats_of_a_batch_keep_their_places(open_store: Store) -> None:
         open_store, *({"cursor": n, "text": f"{chat} {n}", "chat": chat} for n, chat in given)
     )
     assert texts == ["C1 4", "C2 1", "C1 5", "C2 2"]
-
-
-class NoFiles:
-    """Takes no attachments."""
-
-    def prepare(
-        self, place: str, text: str, attachments: Sequence[Attachment], delay: int = 0
-    ) -> Prepared:
-        """Nothing is waited for."""
-        return Prepared(text, delay)
-
-    def keep(self, *given: object, **named: object) -> None:
-        """There is nothing to keep."""
 
 
 @pytest.mark.parametrize(

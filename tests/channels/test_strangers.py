@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from bullpen.channels.files.attachments import Prepared, Sender
+from bullpen.channels.files.attachments import Prepared
 from bullpen.channels.inbound import (
     Attachment,
     Chat,
@@ -45,14 +45,7 @@ class RefusingFiles:
         """Only for messages that are stored."""
         raise AssertionError("a file of an unpaired person is fetched")
 
-    def keep(
-        self,
-        place: str,
-        conversation_id: str,
-        attachments: Sequence[Attachment],
-        sender: Sender,
-        delay: int = 0,
-    ) -> None:
+    def keep(self, *given: object, **named: object) -> None:
         """Only for messages that are stored."""
         raise AssertionError("a file of an unpaired person is kept")
 

@@ -20,7 +20,7 @@ from bullpen.core.outbox.write import send_to_person
 from bullpen.core.queue.manage import hold
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
-from tests.channels.test_hostile_payloads import NoFiles
+from tests.channels.recording import NoFiles
 from tests.conformance.verbs import Row, hire, rows, send, try_claim
 from tests.stores import FakeClock, Stores
 

@@ -14,7 +14,7 @@ from tests.channels.conformance.kinds import KINDS, Kind
 from tests.channels.conformance.test_kills import child
 from tests.channels.fakes.base import FakePlatform
 from tests.channels.fakes.faults import Fault
-from tests.conformance.verbs import texts_of, try_claim
+from tests.conformance.verbs import texts_of
 from tests.processor.working import eventually
 from tests.stores import Stores
 
@@ -79,9 +79,7 @@ def test_a_text_below_a_photo_is_answered_together_with_it(small: Account) -> No
     small.say("", files=[("photo.png", PNG)])
     small.say("what is this?")
     all_ready(small, 2)
-    claim = try_claim(small.store)
-    assert claim is not None
-    assert texts_of(claim) == ["", "what is this?"]
+    assert texts_of(small.claim()) == ["", "what is this?"]
     assert contents(small) == [PNG]
 
 

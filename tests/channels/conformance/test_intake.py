@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
 import pytest
 
 from bullpen.channels.incoming import decide
@@ -9,6 +13,7 @@ from bullpen.core.intake import submit
 from bullpen.core.message import Accepted, NewMessage
 from bullpen.core.models import EVENTS, RECEIPTS, SENDERS
 from bullpen.core.routing.address import AddressBook
+from bullpen.core.store.base import Store
 from bullpen.core.store.transaction import Transaction
 from tests.channels.conformance.conftest import Account
 from tests.conformance.verbs import rows
@@ -92,10 +97,23 @@ def test_what_one_payload_breaks_does_not_stop_the_next(
 
 
 def test_messages_wait_while_the_database_is_busy_and_none_is_lost(served: Account) -> None:
-    with served.store.write():
+    with busy(served.store):
         ids = [served.say(f"waits {each}") for each in range(3)]
         assert not served.kind.acknowledges or not any(map(served.platform.is_acked, ids))
     served.stored(*(f"waits {each}" for each in range(3)))
+
+
+@contextmanager
+def busy(store: Store) -> Iterator[None]:
+    """Another program has the database locked."""
+    if store.dialect == "sqlite":
+        with store.write():
+            yield
+        return
+    url = store.engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
+    with psycopg.connect(url) as server:
+        server.execute("LOCK TABLE messages")
+        yield
 
 
 def test_an_edit_of_a_pending_message_changes_it(served: Account) -> None:

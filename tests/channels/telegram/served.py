@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from bullpen.core.message import Answer
-from bullpen.core.queue.claim import claim
 from tests.channels.fakes.telegram import TOKEN, FakeTelegram
 from tests.channels.served import AGENT, Served, account_settings
 from tests.channels.telegram.double import CHAT, PERSON
@@ -16,12 +15,6 @@ from tests.stores import Stores
 
 class ServedTelegram(Served):
     """The account of one person."""
-
-    def claim(self) -> int:
-        """Claim what is due; returns the number of messages."""
-        with self.store.write() as tx:
-            claimed = claim(tx, "worker-1")
-        return 0 if claimed is None else len(claimed.messages)
 
     def respond(self, text: str) -> int:
         """A response that answers no message; returns its id."""
