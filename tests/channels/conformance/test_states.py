@@ -63,7 +63,10 @@ def test_a_restored_home_neither_receives_nor_sends_before_its_release(stopped: 
     stopped.ends(id_, "acked")
 
 
-def test_an_account_that_is_down_is_tried_at_once_when_it_is_resumed(served: Account) -> None:
+def test_an_account_that_is_down_is_tried_at_once_when_it_is_resumed(
+    served: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "DOWN_SECONDS", (3_600.0,))
     served.platform.fail_next("revoked")
     id_ = served.respond("hello")
     eventually(lambda: served.state()[0] == "down", f"it is down: {served.state()}")
