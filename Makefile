@@ -23,7 +23,7 @@ next = @$(if $(CI),:,printf '\n%s\n' "Next: $(1)")
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help up down venv dev-venv test real clis crash fuzz crowd upkeep soak-channels fresh check check-format check-lint \
+.PHONY: help up down venv dev-venv reports test real clis crash fuzz crowd upkeep soak-channels fresh check check-format check-lint \
 	check-types check-imports format docs transcripts pictures wheel bench bench-check lock clean
 
 help: ## List the targets
@@ -50,6 +50,11 @@ venv: ## Create or update .venv with the runtime dependencies
 
 dev-venv: ## Create or update .venv with the development tools as well
 	@$(VENV) dev
+
+reports: ## Install Spark (500 MB) into .venv, then bring the reports up to date
+	@$(VENV) reports
+	$(BIN)/bullpen report run
+	$(call next,$(BIN)/bullpen report list)
 
 test: dev-venv ## Run the tests, four at a time
 	$(PYTEST) $(TESTS)
@@ -133,8 +138,11 @@ bench-check: dev-venv ## Run the shortest form of the benchmark, and its tests
 
 lock: dev-venv ## Pin the dependencies again (LOCK_FLAGS=--upgrade takes the newest)
 	$(COMPILE) --group build --output-file requirements.lock pyproject.toml
-	$(COMPILE) $(DEVELOPMENT) --constraints requirements.lock --output-file requirements-dev.lock pyproject.toml
-	$(COMPILE) $(DEVELOPMENT) --extra bench --constraints requirements-dev.lock --no-annotate \
+	$(COMPILE) --group build --extra reports --constraints requirements.lock \
+		--output-file requirements-reports.lock pyproject.toml
+	$(COMPILE) $(DEVELOPMENT) --extra reports --constraints requirements-reports.lock \
+		--output-file requirements-dev.lock pyproject.toml
+	$(COMPILE) $(DEVELOPMENT) --extra reports --extra bench --constraints requirements-dev.lock --no-annotate \
 		--output-file requirements-bench.lock pyproject.toml
 	$(call next,git diff requirements*.lock then make test)
 

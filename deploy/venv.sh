@@ -2,6 +2,7 @@
 # Creates or updates the virtual environment .venv from a lock file, and says which system package is missing.
 #
 #   deploy/venv.sh             requirements.lock: what Bullpen needs to run, and Bullpen itself (editable)
+#   deploy/venv.sh reports     requirements-reports.lock: the same and Spark
 #   deploy/venv.sh dev         requirements-dev.lock: the same and the development tools
 #   deploy/venv.sh bench       requirements-bench.lock: the same and the queues of the benchmark
 #
@@ -64,8 +65,8 @@ mark_current() { printf '%s\n' "$2" >"$venv/.stamp-$1"; }
 
 case $level in
 runtime) lock=requirements.lock ;;
-dev | bench) lock=requirements-$level.lock ;;
-*) printf 'Usage: deploy/venv.sh [dev|bench]\n' >&2 && exit 2 ;;
+reports | dev | bench) lock=requirements-$level.lock ;;
+*) printf 'Usage: deploy/venv.sh [reports|dev|bench]\n' >&2 && exit 2 ;;
 esac
 base_key="$(cksum <requirements.lock) $(pwd)"
 lock_key="$(cksum <"$lock")"
@@ -82,6 +83,7 @@ if ! is_current base "$base_key" || { [ "$level" != runtime ] && ! is_current "$
     install_lock "$lock"
     mark_current base "$base_key"
     [ "$level" != bench ] || mark_current dev "$(cksum <requirements-dev.lock)"
+    case $level in dev | bench) mark_current reports "$(cksum <requirements-reports.lock)" ;; esac
     [ "$level" = runtime ] || mark_current "$level" "$lock_key"
 fi
 if ! is_current project "$project_key"; then

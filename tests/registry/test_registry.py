@@ -18,7 +18,6 @@ from bullpen.core.registry import (
     PROVIDERS,
     REPORTS,
     ChannelInfo,
-    Chart,
     Credential,
     LoadProblem,
     Login,
@@ -29,6 +28,7 @@ from bullpen.core.settings import DEFAULTS, Settings
 from bullpen.ops.services.supervisor import CORE_SERVICES
 from bullpen.processor.children.child import Launcher
 from bullpen.processor.providers.registry import Providers
+from bullpen.reports import Report
 from tests.registry.packages import install
 
 CHANNEL = """
@@ -38,6 +38,14 @@ CHANNEL = ChannelInfo(
 )
 class Client:
     pass
+"""
+
+
+REPORT = """
+from bullpen.core.registry import ReportInfo
+R = ReportInfo(name="ducks", factory=__name__ + ":rows")
+def rows(facts):
+    return facts
 """
 
 
@@ -65,11 +73,11 @@ def test_every_built_in_channel_reads_its_own_example() -> None:
             assert callable(resolve_name(info.factory)), name
 
 
-def test_every_built_in_report_has_columns_and_its_function_exists() -> None:
+def test_every_built_in_report_is_loaded() -> None:
     for name, info in REPORTS.built_in.items():
-        assert info.question, name
-        assert info.columns, name
-        assert callable(resolve_name(info.factory)), name
+        report = resolve_name(info.factory)
+        assert isinstance(report, Report), name
+        assert report.name == report.tables[0].name == name
 
 
 def test_no_package_takes_the_name_of_a_service_or_of_a_channel_of_bullpens_own(path: Path) -> None:
@@ -131,12 +139,11 @@ def test_an_entry_that_cannot_be_used_is_a_problem_with_a_name(
 def test_of_two_packages_with_one_name_the_first_counts_and_the_other_is_a_problem(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    install(path / "a", "first", REPORTS.group, {"ducks": "first:R"}, _report("first"))
-    install(path / "b", "second", REPORTS.group, {"ducks": "second:R"}, _report("second"))
+    install(path / "a", "first", REPORTS.group, {"ducks": "first:R"}, REPORT)
+    install(path / "b", "second", REPORTS.group, {"ducks": "second:R"}, REPORT)
     monkeypatch.setattr(sys, "path", [*sys.path, str(path / "a"), str(path / "b")])
     found = REPORTS.find("ducks")
-    assert isinstance(found, ReportInfo)
-    assert found.question == "first"
+    assert found == ReportInfo(name="ducks", factory="first:rows")
     assert REPORTS.plugins() == [found]
     (problem,) = REPORTS.problems()
     assert (problem.package, "the package first already uses this name" in problem.reason) == (
@@ -145,16 +152,9 @@ def test_of_two_packages_with_one_name_the_first_counts_and_the_other_is_a_probl
     )
 
 
-def test_a_report_says_what_it_answers_with_which_columns_and_how_it_is_drawn(path: Path) -> None:
-    install(path, "costs", REPORTS.group, {"ducks": "costs:R"}, _report("What did it cost?"))
-    found = REPORTS.find("ducks")
-    assert found == ReportInfo(
-        name="ducks",
-        question="What did it cost?",
-        columns=("agent", "dollars"),
-        factory="costs:rows",
-        chart=Chart.BAR,
-    )
+def test_a_report_of_a_package_is_listed(path: Path) -> None:
+    install(path, "costs", REPORTS.group, {"ducks": "costs:R"}, REPORT)
+    assert REPORTS.find("ducks") == ReportInfo(name="ducks", factory="costs:rows")
     assert REPORTS.problems() == []
 
 
@@ -224,12 +224,3 @@ def test_a_problem_says_what_and_whose_it_is() -> None:
         "the provider shout of the package bullpen-shout: it is no ProviderInfo"
     )
     assert isinstance(PROVIDERS.find("claude"), ProviderInfo)
-
-
-def _report(question: str) -> str:
-    return (
-        "from bullpen.core.registry import Chart, ReportInfo\n"
-        f"R = ReportInfo(name='ducks', question={question!r}, columns=('agent', 'dollars'),\n"
-        "               factory=__name__ + ':rows', chart=Chart.BAR)\n"
-        "def rows(facts):\n    return facts\n"
-    )

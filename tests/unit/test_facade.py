@@ -16,7 +16,7 @@ from tests.docs.render import DOCS
 
 NAMES = """
     Accepted AddressFormat Agent Answer Batching BullpenError ChannelInfo
-    ChannelLimits ChannelSetting Chart Claim CommitUnknown Conflict Credential DuplicateMessage
+    ChannelLimits ChannelSetting Claim CommitUnknown Conflict Credential DuplicateMessage
     ErrorKind Failure InputError LaneClosed LaneError LaneFull LanePolicy Launcher Login Message
     MessageState NewMessage NotFound OpenFile Ordering Outcome Overflow Priority ProviderInfo
     RefusedFile Reply ReplyTo ReportInfo ReportProgress RoomPost RunOutput RunRequest Settings

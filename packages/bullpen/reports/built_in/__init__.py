@@ -1,0 +1,1 @@
+"""Bullpen's own reports, one file each."""

@@ -1,0 +1,1 @@
+"""Facts: rows of the store as Arrow batches, for the job and for notebooks."""

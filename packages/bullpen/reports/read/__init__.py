@@ -1,0 +1,1 @@
+"""Reading the reports with DuckDB: needs neither Spark nor Java."""

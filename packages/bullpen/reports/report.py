@@ -1,0 +1,112 @@
+"""Report: a question about past runs, the tables that Spark computes for it, and views of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING
+
+from bullpen.core.errors import UnknownReport
+from bullpen.core.registry import REPORTS, LoadProblem
+from bullpen.reports.schema import Schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a report is computed from: facts of the days to compute, and of those around them.
+
+    Each frame has the columns of `facts.tables`, and `day` (a date) and `hour` (0 to 23): when the
+    run finished or the event happened, in the owner's time zone.
+    """
+
+    attempts: DataFrame
+    events: DataFrame
+    zone: str
+    """The owner's time zone, such as `Europe/Berlin`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A table of a report. It has one row for each combination of the columns of its grain."""
+
+    name: str
+    grain: tuple[str, ...]
+    """The first is `day`, a date in the owner's time zone."""
+    columns: Schema
+    transform: Callable[[Facts], DataFrame]
+    """Computes all days of the facts; the job keeps the days that it asked for."""
+
+
+class ChartKind(StrEnum):
+    """How a view is drawn."""
+
+    LINE = "line"
+    BAR = "bar"
+    STACKED = "stacked"
+    """Bars on top of each other."""
+    HEATMAP = "heatmap"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """How the rows of a view are drawn. The names are columns of the view."""
+
+    kind: ChartKind
+    x: str
+    y: tuple[str, ...]
+    """The values; of a heatmap, the second axis."""
+    series: str | None = None
+    """One line or stack for each value of this column; of a heatmap, the column of its values."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """An answer that people look at: a query over the report's tables, and its chart.
+
+    The query is DuckDB's SQL. The tables in it contain only the rows that the filters selected.
+    """
+
+    name: str
+    title: str
+    sql: str
+    columns: Schema
+    chart: Chart | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """A report."""
+
+    name: str
+    title: str
+    question: str
+    """What it answers, one sentence with a question mark."""
+    facts: tuple[str, ...]
+    """The fact tables that it reads: `attempts`, `events`."""
+    tables: tuple[Table, ...]
+    """The first one has the report's name."""
+    views: tuple[View, ...]
+    """The first one is shown where no view is named."""
+    filters: tuple[str, ...] = ("agent",)
+    """Columns that people filter by; a table without the column is not filtered by it."""
+
+
+def load_report(name: str) -> Report:
+    """The report of this name, built-in or of another package."""
+    info = REPORTS.find(name)
+    if info is None or isinstance(info, LoadProblem):
+        raise UnknownReport(f"there is no report {name!r}" if info is None else str(info))
+    found: object = resolve_name(info.factory)
+    if not isinstance(found, Report):
+        raise UnknownReport(f"{info.factory} is not a Report")
+    return found
+
+
+def list_reports() -> list[Report]:
+    """Every report that can be loaded: the built-in ones, then those of other packages by name."""
+    return [load_report(each.name) for each in (*REPORTS.built_in.values(), *REPORTS.plugins())]

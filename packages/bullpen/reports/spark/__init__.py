@@ -1,0 +1,1 @@
+"""The Spark job. Only this package and functions.py import pyspark."""
