@@ -562,13 +562,13 @@ class ReportsRunning(ReportsError, exit_status=75, http_status=409, hint="Wait f
 class StoreReplaced(
     ReportsError,
     http_status=409,
-    hint="Run `bullpen report run --again` to delete the facts and to begin anew.",
+    hint="Run `bullpen report run --again` to delete the facts and to start again.",
 ):
     """The facts are from another store, or from before a backup was restored."""
 
 
 class ReportsDamaged(
-    ReportsError, hint="Run `bullpen report run --again` to compute everything anew."
+    ReportsError, hint="Run `bullpen report run --again` to compute everything again."
 ):
     """The manifest or a file of the reports is missing or cannot be read."""
 
