@@ -27,6 +27,8 @@ class Unit(StrEnum):
     """Milliseconds since 1970, UTC."""
     TOKENS = "tokens"
     DOLLARS = "USD"
+    MICRO_DOLLARS = "micro-USD"
+    """Millionths of a dollar: integers, whose sums are exact."""
     SHARE = "share"
     """From 0 to 1."""
 
