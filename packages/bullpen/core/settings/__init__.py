@@ -303,6 +303,19 @@ class Settings:
         most=MAX_DAYS,
     )
 
+    spark_master: str = declare(
+        "local[*]",
+        "Spark that computes the reports: `local[*]`, `spark://HOST:PORT`, or `sc://HOST:PORT` "
+        "for Spark Connect.",
+        section="Reports",
+        fixed="the facts would be sent to another machine",
+    )
+    reports_directory: Path = declare(
+        Path("reports"),
+        "Directory of the reports, relative to the home. All executors of a cluster must share it.",
+        fixed="the reports would be read from another directory",
+    )
+
     accounts: AccountValues = field(
         default_factory=AccountValues, hash=False, metadata={"accounts": True}
     )
@@ -322,6 +335,11 @@ class Settings:
     def files(self) -> Path:
         """The directory of files from and for people."""
         return self.home / "files"
+
+    @property
+    def reports(self) -> Path:
+        """The directory of the reports, with their facts and results."""
+        return self.home / self.reports_directory
 
     @property
     def logs(self) -> Path:
