@@ -42,7 +42,7 @@ SELECT (SELECT version_num FROM alembic_version),
 """
 USED = """
 SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'
-    AND relname <> 'alembic_version' AND pg_relation_size(oid) > 0
+    AND relname NOT IN ('alembic_version', 'store_identity') AND pg_relation_size(oid) > 0
 """
 BEGIN_AGAIN = """
 SELECT setval(seqrelid, seqstart, false) FROM pg_sequence

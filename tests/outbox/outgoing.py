@@ -55,6 +55,9 @@ def asked(name: str, channel: str = "slack", text: str = "what?") -> Message:
         schema=None,
         written_at=None,
         created_at=0,
+        available_at=0,
+        runs=1,
+        conversation_at=None,
     )
 
 

@@ -63,7 +63,8 @@ def _ddl(connection: Connection) -> dict[str, str]:
         )
     )
     return {
-        name: ",".join(sorted(_plain(sql).split(",")))
+        # The bracket at the end belongs to whichever column is the last one.
+        name: ",".join(sorted(_plain(sql).removesuffix(")").split(",")))
         for name, sql in found
         if name != "alembic_version"
     }

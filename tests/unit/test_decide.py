@@ -51,6 +51,9 @@ MESSAGE = Message(
     schema=None,
     written_at=None,
     created_at=0,
+    available_at=0,
+    runs=1,
+    conversation_at=None,
 )
 
 

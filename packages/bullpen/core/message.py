@@ -111,6 +111,8 @@ class NewMessage:
     from_agent: str | None = None
     files: tuple[str, ...] = ()
     conversation_id: str | None = None
+    conversation_at: int | None = None
+    """When its conversation began; None: with this message."""
     parent_id: str | None = None
     hop: int = 0
     team_id: str | None = None
@@ -180,6 +182,17 @@ class Message:
     written_at: int | None
     """When it was written, by the platform's clock."""
     created_at: int
+    available_at: int
+    """When it could be claimed."""
+    runs: int
+    """The number of its runs, this one included."""
+    conversation_at: int | None
+    """When its conversation began; None if it was stored before this was recorded."""
+
+    @property
+    def began_at(self) -> int:
+        """When its conversation began, as far as it is known."""
+        return self.created_at if self.conversation_at is None else self.conversation_at
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,6 +59,14 @@ class AttemptAnswer(Answer):
     claimed_at: int
     started_at: int
     finished_at: int
+    sender: str
+    from_agent: str | None = Field(description="The agent that sent the message.")
+    attempt: int | None = Field(
+        description="Its number among the runs of the message, from 1; null in old records."
+    )
+    wait: int | None = Field(
+        description="Back-off of the message after the run, in milliseconds; null if none."
+    )
 
 
 class AttemptList(Rows[AttemptAnswer]):

@@ -50,6 +50,8 @@ class Original:
     message: str
     files: str | None
     last_error: str | None
+    created_at: int
+    conversation_at: int | None
 
     @property
     def state(self) -> MessageState:
@@ -246,6 +248,7 @@ def _change(
         hold_reason=held,
         # A later edit finds it by its conversation.
         conversation_id=first.conversation_id,
+        conversation_at=first.conversation_at or first.created_at,
     )
     for part in new:
         _run(tx, message, _new_text(part))

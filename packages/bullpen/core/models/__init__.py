@@ -26,7 +26,13 @@ from bullpen.core.models.messages import (
     MESSAGES_ARCHIVE,
     RECEIPTS,
 )
-from bullpen.core.models.operations import API_KEYS, AUDIT_LOG, SYSTEM_AGENTS, WORKERS
+from bullpen.core.models.operations import (
+    API_KEYS,
+    AUDIT_LOG,
+    STORE_IDENTITY,
+    SYSTEM_AGENTS,
+    WORKERS,
+)
 from bullpen.core.models.responses import HOLDS, RESPONSES, RESPONSES_ARCHIVE
 from bullpen.core.models.schedules import BEATS, HEARTBEATS, SCHEDULE_RUNS, SCHEDULES
 
@@ -58,6 +64,7 @@ __all__ = [
     "SENDERS",
     "SESSIONS",
     "STORED_FILES",
+    "STORE_IDENTITY",
     "SYSTEM_AGENTS",
     "TEAMS",
     "TEAM_MEMBERS",

@@ -122,6 +122,14 @@ def column(
     return Column(name, kind, primary_key=primary_key, autoincrement=autoincrement, nullable=False)
 
 
+def later_column(name: str, kind: ColumnType, default: str) -> Column[Any]:
+    """A column that is not null and was added to a large table; older rows have this SQL value.
+
+    The default stays in the schema: to remove it, SQLite would rewrite the table.
+    """
+    return Column(name, kind, nullable=False, server_default=text(default))
+
+
 def nullable_column(name: str, kind: ColumnType) -> Column[Any]:
     """A column that may be NULL."""
     return Column(name, kind)

@@ -6,7 +6,15 @@ from typing import Any
 
 from sqlalchemy import Boolean, Column, Double, Index, Integer, Text
 
-from bullpen.core.models.base import BigId, Millis, column, nullable_column, partial_index, table
+from bullpen.core.models.base import (
+    BigId,
+    Millis,
+    column,
+    later_column,
+    nullable_column,
+    partial_index,
+    table,
+)
 
 ATTEMPTS = table(
     "attempts",
@@ -37,11 +45,34 @@ ATTEMPTS = table(
         column("claimed_at", Millis),
         column("started_at", Millis),
         column("finished_at", Millis),
+        # From whom the primary message is.
+        later_column("sender", Text, "''"),
+        nullable_column("sender_id", Text),
+        nullable_column("from_agent", Text),
+        # When the primary message could be claimed: its delay, its back-off and a retry by a
+        # person move it. This and the next two are NULL in rows from before revision 0009;
+        # `OLD_ATTEMPT_VALUES` has what to read instead.
+        nullable_column("available_at", Millis),
+        # When the conversation began.
+        nullable_column("conversation_at", Millis),
+        # Its number among the runs of the primary message, from 1, however each ended.
+        nullable_column("attempt", Integer),
+        # The number of messages that it made dead.
+        later_column("dead", Integer, "0"),
+        # The back-off that it gave the primary message, in milliseconds; NULL if none.
+        nullable_column("wait", Millis),
         Index("ix_attempts_message_id", "message_id"),
         Index("ix_attempts_conversation", "conversation_id"),
     ],
 )
 """One run of a batch by a provider, and how it ended."""
+
+OLD_ATTEMPT_VALUES = {
+    "available_at": "enqueued_at",
+    "conversation_at": "enqueued_at",
+    "attempt": "retry_count + 1",
+}
+"""The SQL of the best known value of a column that is NULL in rows from before revision 0009."""
 
 
 DEATH_CAUSES = table(
@@ -113,6 +144,11 @@ def _columns() -> list[Column[Any]]:
         nullable_column("schema", Text),
         column("created_at", Millis),
         column("updated_at", Millis),
+        # The number of its runs, the one in progress included. No action of a person resets it.
+        later_column("runs", Integer, "0"),
+        # When the first message of its conversation was created; NULL in some rows from before
+        # revision 0009: see `core.message.Message.began_at`.
+        nullable_column("conversation_at", Millis),
     ]
 
 

@@ -1,4 +1,4 @@
-"""api_keys, audit_log, workers and system_agents."""
+"""api_keys, audit_log, workers, system_agents and the identity of the store."""
 
 from __future__ import annotations
 
@@ -69,6 +69,13 @@ SYSTEM_AGENTS = table(
     ],
 )
 """One maintenance job; the row is its leader election."""
+
+
+STORE_IDENTITY = table(
+    "store_identity",
+    lambda: [column("id", Text, primary_key=True), column("created_at", Millis)],
+)
+"""The identity of this store: one row, created with the schema, that a backup contains too."""
 
 
 WORKERS = table(

@@ -67,6 +67,14 @@ class Attempt:
     claimed_at: int
     started_at: int
     finished_at: int
+    sender: str
+    sender_id: str | None
+    from_agent: str | None
+    available_at: int | None
+    conversation_at: int | None
+    attempt: int | None
+    dead: int
+    wait: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +173,11 @@ def record_attempt(
     outcome: AttemptOutcome,
     usage: Usage = NO_USAGE,
     failure: Failure | None = None,
+    *,
+    dead: int = 0,
+    wait: int = 0,
 ) -> None:
-    """Record a finished run."""
+    """Record a finished run, the number of its dead messages, and the back-off of the primary."""
     primary = messages[0]
     tx.write(
         INSERT_ATTEMPT,
@@ -193,6 +204,14 @@ def record_attempt(
             "claimed_at": ended.claimed_at,
             "started_at": ended.claimed_at if usage.started_at is None else usage.started_at,
             "finished_at": tx.now,
+            "sender": primary.sender,
+            "sender_id": primary.sender_id,
+            "from_agent": primary.from_agent,
+            "available_at": primary.available_at,
+            "conversation_at": primary.began_at,
+            "attempt": primary.runs,
+            "dead": dead,
+            "wait": wait or None,
         },
     )
 

@@ -120,6 +120,7 @@ CLAIM_MESSAGE: Statement[Message] = Statement(
             status=const(MessageState.PROCESSING.value),
             claimed_by=bindparam("worker"),
             claim_token=bindparam("token"),
+            runs=M.runs + const(1),
             updated_at=bindparam("now"),
         )
         .returning(*columns(Message, MESSAGES))

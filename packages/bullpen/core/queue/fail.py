@@ -64,7 +64,7 @@ def fail_claim(tx: Transaction, token: str, failure: Failure) -> list[Message]:
     _apply_to_lane(tx, ended.agent, disposition)
     _notify_owner(tx, lane, primary, disposition, failure)
     refresh_lane(tx, ended.agent, pending)
-    _record(tx, ended, messages, failure)
+    _record(tx, ended, dispositions, failure)
     _append_events(tx, dispositions, failure)
     return messages
 
@@ -119,10 +119,18 @@ def _remedy(failure: Failure) -> str:
             return "Fix this"
 
 
-def _record(tx: Transaction, ended: EndedClaim, messages: list[Message], failure: Failure) -> None:
+def _record(
+    tx: Transaction,
+    ended: EndedClaim,
+    dispositions: list[tuple[Message, Disposition]],
+    failure: Failure,
+) -> None:
     crashed = failure.kind is ErrorKind.CRASH
     outcome = AttemptOutcome.CRASHED if crashed else AttemptOutcome.FAILED
-    record_attempt(tx, ended, messages, outcome, failure.usage, failure)
+    messages = [message for message, _ in dispositions]
+    dead = sum(each.state is MessageState.DEAD for _, each in dispositions)
+    wait = dispositions[0][1].wait
+    record_attempt(tx, ended, messages, outcome, failure.usage, failure, dead=dead, wait=wait)
 
 
 def _append_events(

@@ -44,6 +44,7 @@ INSERT_MESSAGE: Statement[None] = Statement(
             },
             "retry_count": const(0),
             "crash_count": const(0),
+            "runs": const(0),
             "created_at": bindparam("now"),
             "updated_at": bindparam("now"),
         }
@@ -150,6 +151,7 @@ def _message_values(
         "message_id": message_id,
         "files": encode_list(new.files) if new.files else None,
         "conversation_id": new.conversation_id or message_id,
+        "conversation_at": tx.now if new.conversation_at is None else new.conversation_at,
         "reply_to": None if new.reply_to is None else str(new.reply_to),
         "batch_key": new.batch_key,
         "priority": int(new.priority),

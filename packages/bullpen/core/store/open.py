@@ -36,10 +36,10 @@ def database_file(settings: Settings) -> Path | None:
     return Path(url.database)
 
 
-HEAD_REVISION = "0008"
+HEAD_REVISION = "0009"
 """The schema revision of this version of Bullpen."""
 
-KNOWN_REVISIONS: tuple[str, ...] = ("0006", "0007", "0008")
+KNOWN_REVISIONS: tuple[str, ...] = ("0006", "0007", "0008", "0009")
 """Every schema revision that this version can upgrade, oldest first."""
 
 UNRELEASED_REVISIONS = ("0001", "0002", "0003", "0004", "0005")

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 BATCH_ROWS = 2000
 REVISION_TABLE = "alembic_version"
+IDENTITY_TABLE = "store_identity"
 COPY_PAGES = 2000
 """Eight megabytes, in a few milliseconds."""
 
@@ -57,9 +58,13 @@ def count_rows(database: sqlite3.Connection) -> dict[str, int]:
 
 
 def has_data(store: Store) -> bool:
-    """Whether any of Bullpen's tables has a row, at any revision of the schema."""
+    """Whether any of Bullpen's tables has a row, at any revision of the schema.
+
+    The identity of the store does not count: a new database has one.
+    """
     with store.engine.begin() as connection:
         present = set(inspect(connection).get_table_names()) & whole_schema().tables.keys()
+        present.discard(IDENTITY_TABLE)
         return any(
             connection.execute(select(literal(1)).select_from(table(name)).limit(1)).first()
             for name in sorted(present)
@@ -77,6 +82,8 @@ def copy_rows_from_postgres(
         columns = _columns(target, name)
         marks = ", ".join("?" * len(columns))
         into = f"INSERT INTO {_quoted(name)} ({_column_list(columns)}) VALUES ({marks})"  # noqa: S608
+        # The migrations write rows too: the identity of a new store.
+        target.execute(_delete_all(name))
         with server.cursor(name=f"backup_{place}") as cursor:
             cursor.itersize = BATCH_ROWS
             cursor.execute(_select_all(name, columns).encode())
@@ -96,6 +103,7 @@ def copy_rows_to_postgres(
         booleans = {each for (each,) in server.execute(LIST_BOOLEAN_COLUMNS, (name,))}
         at = [place for place, column in enumerate(columns) if column in booleans]
         into = f"COPY {_quoted(name)} ({_column_list(columns)}) FROM STDIN".encode()
+        server.execute(_delete_all(name).encode())
         with server.cursor() as cursor:
             with cursor.copy(into) as copy:
                 for row in _rows(source, name, columns):
@@ -130,6 +138,10 @@ def _advance_sequence(cursor: psycopg.Cursor[Any], name: str, columns: list[str]
 
 def _select_all(name: str, columns: list[str]) -> str:
     return f"SELECT {_column_list(columns)} FROM {_quoted(name)}"  # noqa: S608 - quoted, both
+
+
+def _delete_all(name: str) -> str:
+    return f"DELETE FROM {_quoted(name)}"  # noqa: S608 - quoted
 
 
 def _columns(database: sqlite3.Connection, name: str) -> list[str]:
