@@ -21,7 +21,7 @@ REPORTS = Registry(
     "bullpen.reports",
     tuple(
         ReportInfo(name=name, factory=f"bullpen.reports.built_in.{name}:{name.upper()}")
-        for name in ("people",)
+        for name in ("throughput", "people")
     ),
     names=SERVICE_NAME,
 )
