@@ -48,6 +48,9 @@ SECTIONS = {
         "schedule": "bullpen.cli.schedule:schedule",
         "heartbeat": "bullpen.cli.heartbeat:heartbeat",
     },
+    "Reports": {
+        "report": "bullpen.cli.report:report",
+    },
     "Services": {
         "down": "bullpen.cli.down:down",
         "restart": "bullpen.cli.down:restart",
