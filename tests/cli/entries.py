@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.cli.schemas import channels, conversations, home, queue, roster, times
+from tests.cli.schemas import channels, conversations, home, queue, reports, roster, times
 
 DEGRADED = 3
 TELEGRAM = {"BULLPEN_TELEGRAM_BOT_TOKEN": "1:x"}
@@ -101,6 +101,8 @@ ENTRIES: Mapping[str, Entry] = {
     "queue retry": Entry(queue.Bulk, "cli_dead"),
     "queue show": Entry(queue.MessageShown, "cli_dead"),
     "queue status": Entry(queue.QueueStatus),
+    "report list": Entry(list[reports.ReportState], storeless=True),
+    "report show": Entry(reports.ReportRows, "people --since 2026-10-01", storeless=True),
     "response ack": Entry(queue.Bulk, "{response}"),
     "response drop": Entry(queue.Bulk, "{response} --yes"),
     "response list": Entry(list[queue.Response]),

@@ -37,8 +37,10 @@ from bullpen.core.schedules.model import NewSchedule
 from bullpen.core.schedules.timing import cron_timing, every_timing
 from bullpen.core.states import ResponseState
 from bullpen.core.store.transaction import Transaction
+from bullpen.reports.report import load_report
 from tests.cli.command import Bullpen
 from tests.cli.open_store import direct
+from tests.reports.written import PEOPLE, write_reports
 
 DONE = Outcome(
     answers=(Answer(message="the login works again"),),
@@ -83,6 +85,7 @@ def furnish(bullpen: Bullpen) -> Names:
             schedule = _schedules(tx)
             change_heartbeat(tx, "coder", on=True, every=HOUR)
             send_to_owner(tx, "something to read")
+        write_reports(store.settings.reports, {load_report("people").tables[0]: PEOPLE})
         home = bullpen.home / "workspace" / "coder"
         home.mkdir(parents=True)
         (home / "heartbeat.md").write_text("Look after the build.\n")

@@ -194,7 +194,8 @@ def check_readable(path: Path) -> None:
 
     with open_database() as database:
         try:
-            database.execute(f"SELECT count(COLUMNS(*)) FROM {scan_files([path])}").fetchall()
+            # Counting would be answered from the statistics at the end of the file.
+            database.execute(f"SELECT bit_xor(hash(f)) FROM {scan_files([path])} f").fetchall()
         except duckdb.Error as error:
             if not path.exists():
                 raise Missing(f"{path} is missing") from error
