@@ -100,6 +100,8 @@ class FactTable:
     """The tables of the store that its rows are in: the live one, then its archive."""
     fields: tuple[str, ...] = ()
     """Columns that are fields of the JSON object in the column `data`."""
+    batch_ids: int = 32_768
+    """How many ids one statement reads on SQLite; fewer where rows are large."""
     landed: bool = False
     """Whether the job lands it."""
     not_landed: tuple[str, ...] = ()
@@ -283,6 +285,7 @@ MESSAGES = FactTable(
     " is finished, and is deleted after `archive_days`.",
     time="created_at",
     stored_in=("messages", "messages_archive"),
+    batch_ids=2_048,
     columns=(
         _id("message"),
         _text("message_id", "The message's id, such as `slack_7f3k2m9x`."),
@@ -325,6 +328,7 @@ RESPONSES = FactTable(
     " is delivered, and is deleted after `archive_days`.",
     time="created_at",
     stored_in=("responses", "responses_archive"),
+    batch_ids=2_048,
     columns=(
         _id("response"),
         _text("message_id", "The message that it answers."),

@@ -1,0 +1,182 @@
+"""Read facts as Arrow record batches, by ADBC: a range of ids, some columns, some filters.
+
+Spark's tasks run this, also on other machines: it imports PyArrow and the drivers of ADBC, and
+nothing else that the machine may not have. SQLite is read in short statements, because a reader
+that stays keeps the write-ahead log growing: no statement is open while the caller uses a batch.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from bullpen.core.errors import StoreError, StoreUnavailable
+from bullpen.core.text import SecretMask, mask_url, url_secrets
+from bullpen.reports.facts.tables import FactTable, Filter, quote_name
+from bullpen.reports.schema import Schema, Type
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from adbc_driver_manager.dbapi import Connection
+
+RANGE_ROWS = 250_000
+"""So many that starting a task does not count, and so few that reading them takes a second."""
+
+CONNECT_SECONDS = 5
+BUSY_MILLISECONDS = 30_000
+
+_SCHEME = re.compile(r"(?P<dialect>\w+)(\+\w+)?://")
+
+_VALUES = {Type.TEXT: "''", Type.NUMBER: "0.0", Type.INTEGER: "0", Type.BOOLEAN: "0"}
+"""A value of each type, in SQLite's SQL."""
+
+
+@dataclass(frozen=True, slots=True)
+class IdRange:
+    """The ids from the first to the last, both included."""
+
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class StoreAddress:
+    """The URL of the store. It may contain a password, so its text does not show it."""
+
+    url: str
+
+    def __repr__(self) -> str:
+        return f"StoreAddress({mask_url(self.url)!r})"
+
+    @property
+    def dialect(self) -> str:
+        """`sqlite` or `postgresql`."""
+        return "sqlite" if self._scheme["dialect"] == "sqlite" else "postgresql"
+
+    def connect(self) -> Connection:
+        """Open a connection for reading; each statement is a transaction of its own."""
+        # A machine needs only the driver of its database.
+        rest = self.url[self._scheme.end() :]
+        if self.dialect == "sqlite":
+            from adbc_driver_sqlite import dbapi as sqlite
+
+            with self.translate_errors("cannot open the database"):
+                path = quote(rest.removeprefix("/"))
+                return sqlite.connect(f"file:{path}?mode=ro", autocommit=True)
+        from adbc_driver_postgresql import dbapi as postgres
+
+        if "connect_timeout=" not in rest:
+            rest += f"{'&' if '?' in rest else '?'}connect_timeout={CONNECT_SECONDS}"
+        with self.translate_errors("cannot connect to PostgreSQL"):
+            connection: Connection = postgres.connect(f"postgresql://{rest}", autocommit=True)
+            return connection
+
+    @contextmanager
+    def translate_errors(self, what: str) -> Iterator[None]:
+        """Raise the errors of ADBC as those of the store, without the password."""
+        from adbc_driver_manager import Error, OperationalError
+
+        try:
+            yield
+        except Error as error:
+            text = SecretMask(url_secrets(self.url))(str(error).strip().partition("\n")[0])
+            ours = StoreUnavailable if isinstance(error, OperationalError) else StoreError
+            # The traceback would show the cause, with whatever the driver says.
+            raise ours(f"{what}: {text}") from None
+
+    @property
+    def _scheme(self) -> re.Match[str]:
+        found = _SCHEME.match(self.url)
+        assert found is not None  # the settings were checked
+        return found
+
+
+def arrow_schema(columns: Schema) -> pa.Schema:
+    """The schema of the batches. Every column may be NULL, as in Spark."""
+    import pyarrow as pa
+
+    types = {
+        Type.TEXT: pa.string(),
+        Type.INTEGER: pa.int64(),
+        Type.NUMBER: pa.float64(),
+        Type.BOOLEAN: pa.bool_(),
+        Type.DATE: pa.date32(),
+    }
+    return pa.schema([pa.field(each.name, types[each.type]) for each in columns])
+
+
+def read_range(
+    address: StoreAddress,
+    table: FactTable,
+    names: Sequence[str],
+    ids: IdRange,
+    filters: Sequence[Filter] = (),
+) -> Iterator[pa.RecordBatch]:
+    """The columns of these names, of all rows with these ids that the filters select."""
+    columns = table.select_columns(names)
+    schema = arrow_schema(columns)
+    read = _read_sqlite if address.dialect == "sqlite" else _read_postgres
+    for batch in read(address, table, columns, ids, filters):
+        if batch.num_rows:
+            yield batch if batch.schema == schema else _cast(batch, schema)
+
+
+def _read_sqlite(
+    address: StoreAddress,
+    table: FactTable,
+    columns: Schema,
+    ids: IdRange,
+    filters: Sequence[Filter],
+) -> Iterator[pa.RecordBatch]:
+    names = [each.name for each in columns]
+    # The driver takes the types of a batch from its first row.
+    typed = ", ".join(f"{_VALUES[each.type]} AS {quote_name(each.name)}" for each in columns)
+    with closing(address.connect()) as connection, closing(connection.cursor()) as cursor:
+        with address.translate_errors("cannot read the database"):
+            cursor.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}")
+            cursor.fetchall()
+            # One batch for each statement, with the row of types.
+            cursor.adbc_statement.set_options(
+                **{"adbc.sqlite.query.batch_rows": str(table.batch_ids + 1)}
+            )
+        for first in range(ids.first, ids.last + 1, table.batch_ids):
+            last = min(first + table.batch_ids - 1, ids.last)
+            sql = table.select("sqlite", names, first, last, filters)
+            with address.translate_errors(f"cannot read the table {table.name}"):
+                cursor.execute(f"SELECT {typed} UNION ALL {sql}")
+                batches = list(cursor.fetch_record_batch())
+            yield batches[0].slice(1)
+            yield from batches[1:]
+
+
+def _read_postgres(
+    address: StoreAddress,
+    table: FactTable,
+    columns: Schema,
+    ids: IdRange,
+    filters: Sequence[Filter],
+) -> Iterator[pa.RecordBatch]:
+    names = [each.name for each in columns]
+    sql = table.select("postgresql", names, ids.first, ids.last, filters)
+    with (
+        closing(address.connect()) as connection,
+        closing(connection.cursor()) as cursor,
+        address.translate_errors(f"cannot read the table {table.name}"),
+    ):
+        cursor.execute(sql)
+        yield from cursor.fetch_record_batch()
+
+
+def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch with the types of the schema: SQLite has no booleans, PostgreSQL short integers."""
+    import pyarrow as pa
+
+    columns = [
+        column if column.type == field.type else column.cast(field.type)
+        for column, field in zip(batch.columns, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

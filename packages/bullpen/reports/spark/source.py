@@ -1,0 +1,352 @@
+"""BullpenDataSource: the store as a data source of Spark, in batches and as a stream.
+
+    from bullpen.reports.spark.source import register
+
+    register(spark)
+    spark.read.format("bullpen").option("table", "attempts").load()
+
+Rows come as Arrow batches. Each partition is a range of ids that a task reads by itself. Only the
+columns that are asked for are read, and the database checks the filters.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.sql import datasource as spark_filters
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.types import (
+    BooleanType,
+    DataType,
+    DateType,
+    DoubleType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from bullpen.core.errors import BullpenError, InputError, StoreBusy
+from bullpen.reports.facts.read import RANGE_ROWS, IdRange, StoreAddress, read_range
+from bullpen.reports.facts.tables import FactTable, Filter, Literal, Operator, find_table
+from bullpen.reports.schema import Schema, Type
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from bullpen.core.settings import Settings
+    from bullpen.core.store.base import Store
+
+FILTER_PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+MAX_ROWS_PER_BATCH = 500_000
+"""Of a stream."""
+TARGET_SECONDS = 30.0
+"""How long a stream that ends waits for transactions that are writing when it begins."""
+MAX_VALUES = 1000
+"""Of a filter; longer lists are left to Spark."""
+
+TYPES: Mapping[Type, DataType] = {
+    Type.TEXT: StringType(),
+    Type.INTEGER: LongType(),
+    Type.NUMBER: DoubleType(),
+    Type.BOOLEAN: BooleanType(),
+    Type.DATE: DateType(),
+}
+
+
+def register(spark: SparkSession) -> None:
+    """Let this session read the store; the database checks filters from now on."""
+    spark.conf.set(FILTER_PUSHDOWN, "true")
+    spark.dataSource.register(BullpenDataSource)
+
+
+def spark_schema(columns: Schema) -> StructType:
+    """The columns as Spark's schema."""
+    return StructType([StructField(each.name, TYPES[each.type]) for each in columns])
+
+
+class BullpenDataSource(DataSource):
+    """The facts in a store of Bullpen.
+
+    | option | meaning |
+    |---|---|
+    | `table` | `attempts`, `events`, `messages` or `responses` |
+    | `columns` | the columns to read, such as `id,agent,cost`; by default all |
+    | `home` | the home of Bullpen; by default that of the environment |
+    | `url` | the database; by default that of the home's settings |
+    | `rowsPerPartition` | the largest range that one task reads; by default 250 000 ids |
+    | `numPartitions` | the number of tasks, instead |
+    | `maxRowsPerBatch` | the most rows in a micro-batch of a stream; by default 500 000 |
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        """The name of the format."""
+        return "bullpen"
+
+    def schema(self) -> StructType:
+        """The columns that were asked for, or all."""
+        with _hints():
+            query = Query.parse(self.options)
+            return spark_schema(query.table.select_columns(query.columns))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """A reader of all rows that are committed now."""
+        with _hints():
+            return BatchReader(Query.parse(self.options, schema))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        """A reader of rows as they are committed."""
+        with _hints():
+            return StreamReader(Query.parse(self.options, schema))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """What to read, and from where.
+
+    Tasks get it, with the address of the store. Its text does not show the password.
+    """
+
+    address: StoreAddress
+    home: Path
+    table: FactTable
+    columns: tuple[str, ...]
+    filters: tuple[Filter, ...] = ()
+    partition_rows: int = RANGE_ROWS
+    partitions: int | None = None
+    batch_rows: int = MAX_ROWS_PER_BATCH
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str], schema: StructType | None = None) -> Query:
+        """The query of these options, with the columns of the schema if there is one."""
+        settings = _load_settings(options, os.environ)
+        table = find_table(options.get("table", ""))
+        names = [each.strip() for each in options.get("columns", "").split(",") if each.strip()]
+        if schema is not None:
+            names = schema.fieldNames()
+            _check_types(table, schema)
+        partitions = options.get("numPartitions")
+        return cls(
+            address=StoreAddress(settings.url),
+            home=settings.home,
+            table=table,
+            columns=tuple(names or (each.name for each in table.columns)),
+            partition_rows=_positive(options, "rowsPerPartition", RANGE_ROWS),
+            partitions=None if partitions is None else _positive(options, "numPartitions", 1),
+            batch_rows=_positive(options, "maxRowsPerBatch", MAX_ROWS_PER_BATCH),
+        )
+
+    def open_store(self) -> Store:
+        """The store, after the check of its schema. Only the driver opens it, not the tasks."""
+        from bullpen.core.settings import Settings
+        from bullpen.core.store.open import open_store
+
+        return open_store(Settings(home=self.home, database_url=self.address.url))
+
+    def read(self, ids: IdRange) -> Iterator[pa.RecordBatch]:
+        """The rows of a range."""
+        with _hints():
+            yield from read_range(self.address, self.table, self.columns, ids, self.filters)
+
+
+class BatchReader(DataSourceReader):
+    """Reads the rows that are visible when the query is planned."""
+
+    def __init__(self, query: Query) -> None:
+        self.query = query
+
+    @property
+    def pushFilters(self) -> PushFilters:  # noqa: N802
+        """What Spark calls with the filters, if the session allows it."""
+        return PushFilters(self)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Ranges of ids."""
+        from bullpen.reports.facts.position import cut_ranges, last_id, next_id
+
+        query = self.query
+        with _hints(), closing(query.open_store()) as store:
+            last = last_id(store, query.table)
+            rows = query.partition_rows
+            if query.partitions is not None:
+                first = next_id(store, query.table, 0) or 0
+                rows = -(-(last - first + 1) // query.partitions)
+            return [InputPartition(each) for each in cut_ranges(store, query.table, 0, last, rows)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a range; Spark makes a partition without a range if there is none."""
+        if partition.value is not None:
+            yield from self.query.read(partition.value)
+
+
+class PushFilters:
+    """The method `pushFilters` of a reader.
+
+    Spark refuses a reader that overrides the method in a session that does not allow it, and tells
+    an override by `__func__`. With this one, the source works in every session.
+    """
+
+    __func__ = DataSourceReader.pushFilters
+
+    def __init__(self, reader: BatchReader) -> None:
+        self._reader = reader
+
+    def __call__(self, filters: list[spark_filters.Filter]) -> Iterable[spark_filters.Filter]:
+        """Let the database check the filters that it understands; returns the others."""
+        query = self._reader.query
+        parsed = [(each, parse_filter(each)) for each in filters]
+        ours = tuple(each for _, each in parsed if each is not None)
+        self._reader.query = replace(query, filters=ours)
+        return [each for each, found in parsed if found is None]
+
+
+def parse_filter(found: spark_filters.Filter) -> Filter | None:
+    """Spark's filter as one that the database checks with the same result; None for others."""
+    match found:
+        case spark_filters.EqualTo((name,), value):
+            return _compare(name, Operator.EQUAL, value)
+        case spark_filters.LessThan((name,), value):
+            return _compare(name, Operator.LESS, value)
+        case spark_filters.LessThanOrEqual((name,), value):
+            return _compare(name, Operator.AT_MOST, value)
+        case spark_filters.GreaterThan((name,), value):
+            return _compare(name, Operator.GREATER, value)
+        case spark_filters.GreaterThanOrEqual((name,), value):
+            return _compare(name, Operator.AT_LEAST, value)
+        case spark_filters.In((name,), values) if 0 < len(values) <= MAX_VALUES:
+            return _compare(name, Operator.IN, *values)
+        case spark_filters.IsNotNull((name,)):
+            return Filter(name, Operator.IS_NOT_NULL)
+        case spark_filters.IsNull((name,)):
+            return Filter(name, Operator.IS_NULL)
+        case _:
+            return None
+
+
+def _compare(name: str, operator: Operator, *values: object) -> Filter | None:
+    """The filter, if each value has a literal that means the same in both databases."""
+    literals = [each for each in values if isinstance(each, Literal) and _is_plain(each)]
+    return Filter(name, operator, tuple(literals)) if len(literals) == len(values) else None
+
+
+def _is_plain(value: Literal) -> bool:
+    if isinstance(value, str):
+        return "\0" not in value
+    return math.isfinite(value)
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads rows in the order of their ids. An offset is the last id that was read.
+
+    It never passes a row that is still to commit, so that a stream with a checkpoint reads each
+    row exactly once, also over restarts.
+    """
+
+    def __init__(self, query: Query) -> None:
+        self.query = query
+        self._target: int | None = None
+        """Where a stream ends that reads what is available."""
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802
+        """Before the first row."""
+        return {"id": 0}
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """The size of a micro-batch."""
+        return ReadMaxRows(self.query.batch_rows)
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
+        """The last id of the next micro-batch; that of the start if there is nothing new."""
+        from bullpen.reports.facts.position import find_committed, next_id
+
+        after = start["id"]
+        with _hints(), closing(self.query.open_store()) as store:
+            last = self._target
+            if last is None:
+                try:
+                    last = find_committed(store, self.query.table)
+                except StoreBusy:  # asked again at the next trigger
+                    return start
+            if isinstance(limit, ReadMaxRows) and last > after:
+                first = next_id(store, self.query.table, after + 1) or last
+                last = min(last, first + limit.max_rows - 1)
+        return {"id": max(after, last)}
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Remember where the stream ends."""
+        from bullpen.reports.facts.position import find_committed
+
+        with _hints(), closing(self.query.open_store()) as store:
+            self._target = find_committed(store, self.query.table, TARGET_SECONDS)
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        """Ranges of the ids of a micro-batch."""
+        from bullpen.reports.facts.position import cut_ranges
+
+        table, rows = self.query.table, self.query.partition_rows
+        with _hints(), closing(self.query.open_store()) as store:
+            ranges = cut_ranges(store, table, start["id"] + 1, end["id"], rows)
+        return [InputPartition(each) for each in ranges]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a range."""
+        return self.query.read(partition.value)
+
+
+def _load_settings(options: Mapping[str, str], environ: Mapping[str, str]) -> Settings:
+    """The settings of the environment, or of the home and with the database of the options."""
+    from bullpen.core.settings.parse import load_lenient
+    from bullpen.core.store.open import parse_database_url
+
+    changed = dict(environ)
+    if home := options.get("home"):
+        # Otherwise the environment could name the database of another home.
+        changed.pop("BULLPEN_DATABASE_URL", None)
+        changed["BULLPEN_HOME"] = home
+    if url := options.get("url"):
+        changed["BULLPEN_DATABASE_URL"] = url
+    settings, _ = load_lenient(changed)
+    parse_database_url(settings.url)
+    return settings
+
+
+def _check_types(table: FactTable, schema: StructType) -> None:
+    """Refuse a schema that the columns do not have."""
+    columns = table.select_columns(schema.fieldNames())
+    for field, expected in zip(schema.fields, spark_schema(columns).fields, strict=True):
+        if field.dataType != expected.dataType or not field.nullable:
+            raise InputError(
+                f"the column {field.name} of {table.name} is not {field.simpleString()}",
+                hint=f"Its type is {expected.dataType.simpleString()}, and it may be NULL.",
+            )
+
+
+def _positive(options: Mapping[str, str], name: str, default: int) -> int:
+    text = options.get(name, str(default))
+    if not text.isdecimal() or int(text) < 1:
+        raise InputError(f"the option {name} is not a positive number: {text!r}")
+    return int(text)
+
+
+@contextmanager
+def _hints() -> Iterator[None]:
+    """Add the hint to an error: Spark shows an error of Python by its traceback."""
+    try:
+        yield
+    except BullpenError as error:
+        error.add_note(error.hint)
+        raise
