@@ -7,6 +7,7 @@ that stays keeps the write-ahead log growing: no statement is open while the cal
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from bullpen.core.errors import StoreError, StoreUnavailable
+from bullpen.core.errors import NotShared, StoreError, StoreUnavailable
 from bullpen.core.text import SecretMask, mask_url, url_secrets
 from bullpen.reports.facts.tables import FactTable, Filter, quote_name
 from bullpen.reports.schema import Schema, Type
@@ -64,9 +65,14 @@ class StoreAddress:
         if self.dialect == "sqlite":
             from adbc_driver_sqlite import dbapi as sqlite
 
+            path = rest.removeprefix("/")
+            if not os.path.exists(path):  # noqa: PTH110 - False also where it is not allowed
+                raise NotShared(
+                    f"the database does not exist on this machine: {path}",
+                    hint="Use PostgreSQL if Spark runs tasks on several machines.",
+                )
             with self.translate_errors("cannot open the database"):
-                path = quote(rest.removeprefix("/"))
-                return sqlite.connect(f"file:{path}?mode=ro", autocommit=True)
+                return sqlite.connect(f"file:{quote(path)}?mode=ro", autocommit=True)
         from adbc_driver_postgresql import dbapi as postgres
 
         if "connect_timeout=" not in rest:
