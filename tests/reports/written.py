@@ -8,8 +8,6 @@ from datetime import date
 from itertools import groupby
 from pathlib import Path
 
-import duckdb
-
 from bullpen.reports.manifest import (
     FactFile,
     FactTableState,
@@ -52,6 +50,9 @@ PEOPLE: tuple[Row, ...] = tuple(
 
 def write_parquet(path: Path, columns: Schema, rows: Iterable[Row]) -> int:
     """Write a file with these columns; returns its size."""
+    # Not at the top: pytest freezes what its modules import, and duckdb then reports leaks.
+    import duckdb
+
     path.parent.mkdir(parents=True, exist_ok=True)
     names = ", ".join(f'"{each.name}" {SQL_TYPES[each.type]}' for each in columns)
     marks = ", ".join("?" for _ in columns)

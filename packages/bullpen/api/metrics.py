@@ -7,6 +7,7 @@ import os
 import shutil
 from collections import Counter as Tally
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -30,6 +31,7 @@ from bullpen import __version__
 from bullpen.api.streams.hub import Hub
 from bullpen.core.background import count_live_workers
 from bullpen.core.clock import SECOND
+from bullpen.core.errors import ReportsError
 from bullpen.core.heartbeats.manage import list_heartbeats
 from bullpen.core.heartbeats.model import HeartbeatState
 from bullpen.core.inspect.channels import list_channels
@@ -45,6 +47,8 @@ from bullpen.core.settings import Settings
 from bullpen.core.states import LaneState
 from bullpen.core.store.base import Store
 from bullpen.core.store.transaction import Transaction
+from bullpen.reports.manifest import read_manifest
+from bullpen.reports.read.freshness import complete_until
 
 log = logging.getLogger(__name__)
 
@@ -137,6 +141,7 @@ class QueueCollector(Collector):
         """Read everything in one transaction."""
         with self._store.read() as tx:
             metrics = [*_queue(tx), *_channels(tx), *_schedules(tx), *_maintenance(tx)]
+        metrics.append(_reports(self._store.settings))
         info = GaugeMetricFamily("bullpen_info", "Always 1.", labels=["version"])
         info.add_metric([__version__], 1)
         return [*metrics, info]
@@ -272,6 +277,17 @@ def _maintenance(tx: Transaction) -> list[Metric]:
             failed,
         ),
     ]
+
+
+def _reports(settings: Settings) -> Metric:
+    name = "bullpen_reports_complete_timestamp_seconds"
+    family = GaugeMetricFamily(name, "Time until which the reports are complete.")
+    with suppress(ReportsError):
+        manifest = read_manifest(settings.reports)
+        until = None if manifest is None else complete_until(manifest)
+        if until is not None:
+            family.add_metric([], until / SECOND)
+    return family
 
 
 def _messages(status: QueueStatus) -> Metric:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 import click
 
 from bullpen.cli.command import Result, command
@@ -52,19 +50,11 @@ def list_(settings: Settings) -> Result:
     computed = any(each.freshness is not None for each in reports)
     now = SystemClock().now()
     return Result(
-        [_document(each) for each in reports],
+        reports,
         rows=[HEADING, *(_row(each, now) for each in reports)],
         hints=[NEXT_STEPS if computed else NOT_COMPUTED],
         ids=(each.name for each in reports),
     )
-
-
-def _document(state: ReportState) -> dict[str, object]:
-    freshness = {"covers_from": None, "covers_until": None, "generated_at": None, "zone": None}
-    if state.freshness is not None:
-        freshness = asdict(state.freshness)
-    rest = {name: value for name, value in asdict(state).items() if name != "freshness"}
-    return {**rest, **freshness}
 
 
 def _row(state: ReportState, now: int) -> tuple[str, ...]:

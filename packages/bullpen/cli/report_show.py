@@ -100,7 +100,11 @@ def _describe_filter(answer: Answer) -> str:
     if chosen.since is not None or chosen.until is not None:
         begins = "the beginning" if chosen.since is None else str(chosen.since)
         parts.append(f"{begins} to {chosen.until or 'now'}")
-    parts += [f"{name} {value}" for name, value in chosen.values().items()]
+    parts += [
+        f"{name} {value}"
+        for name, value in chosen.values().items()
+        if name not in answer.ignored_filters
+    ]
     return f", {', '.join(parts)}" if parts else ""
 
 
@@ -130,6 +134,8 @@ def _newest_last(answer: Answer) -> bool:
 
 
 def _hints(report: Report, answer: Answer, limit: int) -> Iterator[str]:
+    for name in answer.ignored_filters:
+        yield f"This view cannot be filtered by --{name}: its rows are of every {name}."
     if answer.total > limit:
         which = "last" if _newest_last(answer) else "first"
         yield f"The {which} {limit} of {answer.total} rows. Use --limit to show more."

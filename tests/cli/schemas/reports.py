@@ -7,6 +7,13 @@ from tests.cli.schemas.base import Document
 Cell = str | int | float | bool | None
 
 
+class Freshness(Document):
+    covers_from: int | None
+    covers_until: int | None
+    generated_at: int
+    zone: str
+
+
 class ReportState(Document):
     name: str
     title: str
@@ -15,10 +22,7 @@ class ReportState(Document):
     tables: list[str]
     filters: list[str]
     rows: int
-    covers_from: int | None
-    covers_until: int | None
-    generated_at: int | None
-    zone: str | None
+    freshness: Freshness | None
 
 
 class ReportRows(Document):
@@ -30,6 +34,7 @@ class ReportRows(Document):
     zone: str
     since: str | None
     until: str | None
+    ignored_filters: list[str]
     total: int
     rows: list[dict[str, Cell]]
     next_cursor: str | None

@@ -62,6 +62,7 @@ def test_an_answer_says_what_it_covers_and_when_it_was_computed(directory: Path)
         "zone": "Etc/UTC",
         "since": None,
         "until": None,
+        "ignored_filters": [],
         "total": 3,
         "rows": [
             {
@@ -98,6 +99,19 @@ def test_a_filter_that_a_report_does_not_have_is_refused(directory: Path) -> Non
     assert raised.value.hint == "Its filters: since, until, channel."
     with pytest.raises(BadQuery, match="is after the last day"):
         ask(directory, Filter(since=date(2026, 11, 2), until=date(2026, 11, 1)))
+
+
+def test_an_answer_names_the_filters_that_its_tables_do_not_have(tmp_path: Path) -> None:
+    write_reports(tmp_path, {})
+    throughput = load_report("throughput")
+    chosen = Filter(agent="coder", team="dev")
+    ignored = {
+        name: read_view(
+            tmp_path, throughput, find_view(throughput, name), chosen, limit=1
+        ).ignored_filters
+        for name in ("days", "utilisation")
+    }
+    assert ignored == {"days": (), "utilisation": ("team",)}
 
 
 def test_a_value_of_a_filter_is_only_compared(tmp_path: Path) -> None:

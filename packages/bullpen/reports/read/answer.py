@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from bullpen.reports.read.database import (
     quote_name,
     read_tables,
 )
-from bullpen.reports.read.filter import EVERYTHING, Filter, check_filter
+from bullpen.reports.read.filter import EVERYTHING, Filter, check_filter, filter_column
 from bullpen.reports.read.freshness import Freshness, freshness_of
 from bullpen.reports.read.values import JsonValue, Value, to_json
 from bullpen.reports.report import Chart, Report, Table, View
@@ -48,6 +49,8 @@ class Answer:
     next_cursor: str | None
     """Where the next page begins; None on the last one."""
     filter: Filter
+    ignored_filters: tuple[str, ...]
+    """Filters that are given, and by which no table of the view can be filtered."""
     freshness: Freshness
 
     def records(self) -> list[dict[str, JsonValue]]:
@@ -63,6 +66,7 @@ class Answer:
             **asdict(self.freshness),
             "since": to_json(self.filter.since),
             "until": to_json(self.filter.until),
+            "ignored_filters": list(self.ignored_filters),
             "total": self.total,
             "rows": self.records(),
             "next_cursor": self.next_cursor,
@@ -93,6 +97,12 @@ def find_table(report: Report, name: str) -> Table:
     return known[name]
 
 
+def tables_of(report: Report, view: View) -> tuple[Table, ...]:
+    """The tables whose names are in the query of a view."""
+    words = set(re.findall(r"\w+", view.sql))
+    return tuple(each for each in report.tables if each.name in words)
+
+
 def read_view(
     directory: Path,
     report: Report,
@@ -104,7 +114,7 @@ def read_view(
 ) -> Answer:
     """The rows of a view, from the cursor on."""
     question = _Question(report, view.name, view.title, view.columns, view.chart, view.sql, chosen)
-    return _read(directory, question, report.tables, limit, cursor)
+    return _read(directory, question, tables_of(report, view), limit, cursor)
 
 
 def read_table(
@@ -165,6 +175,11 @@ def _read(
             total=total,
             next_cursor=f"{digest}-{end}" if rows and end < total else None,
             filter=question.filter,
+            ignored_filters=tuple(
+                each
+                for each in question.filter.values()
+                if not any(filter_column(table, each) for table in tables)
+            ),
             freshness=freshness_of(manifest, question.report),
         )
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from bullpen.core.errors import ReportsDamaged, ReportsError
 from bullpen.reports.manifest import MANIFEST, Manifest, ResultFile, read_manifest
-from bullpen.reports.read.filter import DAY, FILTER_COLUMNS, Filter
+from bullpen.reports.read.filter import DAY, Filter, filter_column
 from bullpen.reports.read.freshness import require_manifest
 from bullpen.reports.report import Table
 from bullpen.reports.schema import Column, Schema, Type
@@ -141,20 +141,18 @@ def _create_view(table: Table, paths: Sequence[Path], chosen: Filter) -> str:
     source = scan_files(paths)
     return (
         f"CREATE TEMP VIEW {quote_name(table.name)} AS SELECT {columns} FROM {source}"
-        f" WHERE {' AND '.join(_conditions(table.columns, chosen)) or 'true'}"
+        f" WHERE {' AND '.join(_conditions(table, chosen)) or 'true'}"
     )
 
 
-def _conditions(columns: Schema, chosen: Filter) -> list[str]:
-    names = {each.name for each in columns}
+def _conditions(table: Table, chosen: Filter) -> list[str]:
     conditions = []
     if chosen.since is not None:
         conditions.append(f"{quote_name(DAY)} >= DATE '{chosen.since.isoformat()}'")
     if chosen.until is not None:
         conditions.append(f"{quote_name(DAY)} <= DATE '{chosen.until.isoformat()}'")
     for name, value in chosen.values().items():
-        column = next((each for each in FILTER_COLUMNS[name] if each in names), None)
-        if column is not None:
+        if (column := filter_column(table, name)) is not None:
             conditions.append(f"{quote_name(column)} = {quote_text(value)}")
     return conditions
 

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 
 from bullpen.core.clock import SECOND, get_zone, parse_duration
 from bullpen.core.errors import BadQuery, BadSchedule
-from bullpen.reports.report import Report
+from bullpen.reports.report import Report, Table
 
 DAY = "day"
 """The column by which a period is selected."""
@@ -44,6 +44,12 @@ def filters_of(report: Report) -> list[str]:
         for name, columns in FILTER_COLUMNS.items()
         if {name, *columns}.intersection(report.filters)
     ]
+
+
+def filter_column(table: Table, name: str) -> str | None:
+    """The column by which a table is filtered; None if it cannot be."""
+    names = {each.name for each in table.columns}
+    return next((each for each in FILTER_COLUMNS[name] if each in names), None)
 
 
 def check_filter(report: Report, chosen: Filter) -> None:

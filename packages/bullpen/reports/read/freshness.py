@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from bullpen.core.clock import format_time
@@ -36,15 +37,20 @@ def freshness_of(manifest: Manifest, report: Report) -> Freshness:
     """The freshness of a report: that of the fact table which covers least."""
     states = [manifest.facts[each] for each in report.facts if each in manifest.facts]
     begins = [each.covers_from for each in states if each.covers_from is not None]
-    ends = [each.covers_until for each in states]
-    known = [each for each in ends if each is not None]
-    complete = len(known) == len(report.facts)
     return Freshness(
         covers_from=max(begins, default=None),
-        covers_until=min(known) if complete and known else None,
+        covers_until=complete_until(manifest, report.facts),
         generated_at=manifest.generated_at,
         zone=manifest.zone,
     )
+
+
+def complete_until(manifest: Manifest, facts: Collection[str] | None = None) -> int | None:
+    """The time until which these fact tables are complete; without names, all of them."""
+    names = manifest.facts if facts is None else facts
+    ends = [manifest.facts[each].covers_until for each in names if each in manifest.facts]
+    known = [each for each in ends if each is not None]
+    return min(known) if known and len(known) == len(names) else None
 
 
 def require_manifest(manifest: Manifest | None) -> Manifest:
