@@ -171,6 +171,7 @@ SHOWN_ELSEWHERE: Mapping[str, Any] = {
     "channel setup": channels.SetUp,
     "channel test": channels.Tested,
     "demo team": conversations.Demonstration,
+    "report run": reports.Computed,
 }
 """What is said by those that take long, and have a test of their own."""
 

@@ -99,6 +99,7 @@ def fact_files(
                 first=min(ids),
                 last=max(ids),
                 earliest=BEGIN,
+                latest=END,
                 bytes=size,
             )
         )

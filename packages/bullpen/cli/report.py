@@ -22,6 +22,7 @@ NEXT_STEPS = "Next: bullpen report show REPORT, bullpen report run"
 @click.group(
     cls=LazyGroup,
     modules={
+        "run": "bullpen.cli.report_run:run",
         "show": "bullpen.cli.report_show:show",
     },
 )

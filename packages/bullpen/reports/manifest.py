@@ -36,6 +36,8 @@ class FactFile:
     last: int
     earliest: int
     """The earliest time in any row, such as the start of a run that ended on this day."""
+    latest: int
+    """The latest time in any row; later than the day if the clock was set back."""
     bytes: int
 
 
@@ -67,6 +69,20 @@ class ResultFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReportState:
+    """What is known of a report besides its results."""
+
+    version: str = ""
+    """Changes with the code of the report; all its results are then computed again."""
+    covers_until: int | None = None
+    """The time until which its results are complete."""
+    error: str = ""
+    """Why the last run could not compute it; empty if it could."""
+    missing: tuple[str, ...] = ()
+    """The days that could not be computed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
     """The files that count."""
 
@@ -80,6 +96,7 @@ class Manifest:
     facts: Mapping[str, FactTableState] = field(default_factory=dict)
     results: Mapping[str, tuple[ResultFile, ...]] = field(default_factory=dict)
     """By table, oldest month first."""
+    reports: Mapping[str, ReportState] = field(default_factory=dict)
     unused: Mapping[str, int] = field(default_factory=dict)
     """Files that an earlier manifest named, and the run that replaced them."""
 
@@ -116,11 +133,15 @@ def _parse(value: Json) -> Manifest:
     results = {
         name: _files(ResultFile, files) for name, files in _object(values["results"]).items()
     }
+    reports = {
+        name: _make(ReportState, each, missing=_texts(_object(each)["missing"]))
+        for name, each in _object(values["reports"]).items()
+    }
     unused = {name: run for name, run in _object(values["unused"]).items() if isinstance(run, int)}
-    return _make(Manifest, values, facts=facts, results=results, unused=unused)
+    return _make(Manifest, values, facts=facts, results=results, reports=reports, unused=unused)
 
 
-T = TypeVar("T", Manifest, FactTableState, FactFile, ResultFile)
+T = TypeVar("T", Manifest, FactTableState, FactFile, ResultFile, ReportState)
 
 _TYPES = {"str": (str,), "int": (int,), "int | None": (int, NoneType)}
 
@@ -139,6 +160,12 @@ def _files(kind: type[T], value: Json) -> tuple[T, ...]:
     if not isinstance(value, list):
         raise TypeError("a list of files is missing")
     return tuple(_make(kind, each) for each in value)
+
+
+def _texts(value: Json) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise TypeError("a list of texts is missing")
+    return tuple(str(each) for each in value)
 
 
 def _object(value: Json) -> dict[str, Json]:

@@ -38,3 +38,27 @@ class ReportRows(Document):
     total: int
     rows: list[dict[str, Cell]]
     next_cursor: str | None
+
+
+class Landed(Document):
+    attempts: int
+    events: int
+
+
+class ComputedReport(Document):
+    name: str
+    rows: int
+    days: int | None
+    seconds: float
+    error: str
+
+
+class Computed(Document):
+    run: int
+    changed: bool
+    landed: Landed
+    reports: list[ComputedReport]
+    failed: list[str]
+    covers_until: int | None
+    waiting_for: list[str]
+    seconds: float

@@ -1,0 +1,148 @@
+"""Landing: new facts are read from the store by ranges of ids and written as Parquet, by UTC date.
+
+A range is read and written by one function, in a task of Spark or, if there is little to land, in
+this process. A file is complete when it appears under its name. It counts when a manifest names it,
+so what a failed or repeated task wrote does no harm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from bullpen.core.clock import DAY
+from bullpen.reports.facts.read import IdRange, StoreAddress, read_range
+from bullpen.reports.facts.tables import find_table
+from bullpen.reports.manifest import FactFile
+from bullpen.reports.spark.days import TIMES, touched_days, utc_date
+from bullpen.reports.spark.parquet import write_parquet
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A range of ids of a fact table."""
+
+    table: str
+    first: int
+    last: int
+
+    @property
+    def ids(self) -> int:
+        """The number of its ids, also of those without a row."""
+        return self.last - self.first + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """A file that was written, and what it has to do with the results."""
+
+    table: str
+    file: FactFile
+    oldest: int
+    """The earliest time by which the rows are in files."""
+    days: frozenset[date]
+    """The local days that its rows touch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Landing:
+    """Writes facts into the directory of the reports. Spark's tasks get a copy of it."""
+
+    directory: Path
+    zone: str
+    store: StoreAddress
+
+    def land(self, part: Range, only: str | None = None) -> list[Landed]:
+        """Write the facts of a range, one file for each UTC date; `only` leaves out other dates."""
+        import pyarrow as pa
+
+        table = find_table(part.table)
+        names = [each.name for each in table.landed_columns]
+        ids = IdRange(part.first, part.last)
+        batches = list(read_range(self.store, table, names, ids, table.landed_rows))
+        if not batches:
+            return []
+        rows = pa.Table.from_batches(batches)
+        return [
+            self._write(part.table, name, each)
+            for name, each in _split_by_date(part.table, rows)
+            if only is None or name == only
+        ]
+
+    def _write(self, table: str, name: str, rows: pa.Table) -> Landed:
+        import pyarrow.compute as pc
+
+        times = [pc.min_max(rows[each]).as_py() for each in TIMES[table]]
+        ids = pc.min_max(rows["id"]).as_py()
+        path = f"facts/{table}/date={name}/{ids['min']}-{ids['max']}-{uuid4().hex[:8]}.parquet"
+        size = write_parquet(self.directory / path, [rows])
+        written = FactFile(
+            name=path,
+            date=name,
+            rows=rows.num_rows,
+            first=ids["min"],
+            last=ids["max"],
+            earliest=min(each["min"] for each in times if each["min"] is not None),
+            latest=max(each["max"] for each in times if each["max"] is not None),
+            bytes=size,
+        )
+        days = frozenset(touched_days(table, rows, self.zone))
+        return Landed(table, written, times[0]["min"], days)
+
+
+def land_here(landing: Landing, parts: Sequence[Range]) -> list[Landed]:
+    """Land ranges in this process, which is cheaper than in Spark if there are few rows."""
+    return [each for part in parts for each in landing.land(part)]
+
+
+def land_in_tasks(spark: SparkSession, landing: Landing, parts: Sequence[Range]) -> list[Landed]:
+    """Land ranges in tasks of Spark, one each."""
+
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                if landed := landing.land(parts[number]):
+                    yield pa.RecordBatch.from_pylist([_to_row(each) for each in landed])
+
+    count = len(parts)
+    rows = spark.range(0, count, 1, count).mapInArrow(task, _ROW).toArrow()
+    return [_from_row(each) for each in rows.to_pylist()]
+
+
+_ROW = (
+    "name string, date string, rows bigint, first bigint, last bigint, earliest bigint,"
+    " latest bigint, bytes bigint, table string, oldest bigint, days array<bigint>"
+)
+"""The fields of a `FactFile`, then the others of a `Landed`."""
+
+
+def _to_row(landed: Landed) -> dict[str, object]:
+    days = [each.toordinal() for each in landed.days]
+    return {**asdict(landed.file), "table": landed.table, "oldest": landed.oldest, "days": days}
+
+
+def _from_row(row: dict[str, Any]) -> Landed:
+    days = frozenset(map(date.fromordinal, row.pop("days")))
+    table, oldest = row.pop("table"), row.pop("oldest")
+    return Landed(table, FactFile(**row), oldest, days)
+
+
+def _split_by_date(table: str, rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+    """The rows of each UTC date."""
+    import pyarrow.compute as pc
+
+    numbers = pc.divide(rows[find_table(table).time], DAY)
+    found = sorted(pc.unique(numbers).to_pylist())
+    for each in found:
+        of_date = rows if len(found) == 1 else rows.filter(pc.equal(numbers, each))
+        yield utc_date(each).isoformat(), of_date
