@@ -35,6 +35,20 @@ def duration(begin: str, end: str) -> Column:
     return F.greatest(F.col(end) - F.col(begin), F.lit(0))
 
 
+def sorted_values(column: str) -> Column:
+    """An aggregate: the values of a group in ascending order, without NULL, for `percentile`.
+
+    Several of Spark's `percentile_disc` in one aggregation take four times the CPU.
+    """
+    return F.sort_array(F.collect_list(column))
+
+
+def percentile(values: str, percent: int) -> Column:
+    """The exact percentile of sorted values: the lowest one that so many percent do not exceed."""
+    rank = F.ceil(F.size(values) * percent / 100)
+    return F.get(values, rank.cast("int") - 1)
+
+
 def micro_dollars(column: str) -> Column:
     """A cost in millionths of a dollar, rounded half up.
 

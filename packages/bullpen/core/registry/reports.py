@@ -21,7 +21,7 @@ REPORTS = Registry(
     "bullpen.reports",
     tuple(
         ReportInfo(name=name, factory=f"bullpen.reports.built_in.{name}:{name.upper()}")
-        for name in ("throughput", "people")
+        for name in ("throughput", "latency", "retries", "failures", "people")
     ),
     names=SERVICE_NAME,
 )
