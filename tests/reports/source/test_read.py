@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,6 +14,7 @@ import pytest
 from bullpen.core.errors import InputError, NotShared, StoreError, StoreUnavailable
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
+from bullpen.reports.facts import read as facts_read
 from bullpen.reports.facts.read import IdRange, StoreAddress, arrow_schema, read_range
 from bullpen.reports.facts.tables import (
     ATTEMPTS,
@@ -28,6 +31,16 @@ from tests.stores import Stores
 
 FIRST = IdRange(1, 1000)
 
+BY_ADBC, BY_PYTHON = "sqlite by adbc", "sqlite by python"
+
+
+@pytest.fixture(params=[BY_ADBC, BY_PYTHON, pytest.param("postgresql", marks=pytest.mark.postgres)])
+def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Which database, and which library reads SQLite."""
+    by_python = request.param == BY_PYTHON
+    monkeypatch.setattr(facts_read, "python_may_have_it_open", lambda: by_python)
+    return str(request.param).partition(" ")[0]
+
 
 def read(
     store: Store,
@@ -37,6 +50,7 @@ def read(
     filters: Sequence[Filter] = (),
 ) -> list[dict[str, Any]]:
     """The rows that are read, by id."""
+    store.close()  # two libraries of SQLite must not have the file open at once
     names = names or [each.name for each in table.columns]
     batches = list(read_range(StoreAddress(store.settings.url), table, names, ids, filters))
     schema = arrow_schema(table.select_columns(names))
@@ -138,6 +152,26 @@ def test_only_the_columns_asked_for_are_read(store: Store) -> None:
         read(store, ATTEMPTS, ["agents"])
     with pytest.raises(InputError, match="fact table 'attempt' does not exist"):
         find_table("attempt")
+
+
+def test_a_process_that_has_the_store_open_never_loads_a_second_library_of_sqlite(
+    stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each would undo the locks of the other, and other processes delete what is in use."""
+    monkeypatch.setattr(StoreAddress, "connect", lambda _: pytest.fail("ADBC opened the file"))
+    with stores.opened(stores.settings("sqlite")) as store:
+        write_rows(store, "attempts", [full_row("attempts", 1)])
+        (batch,) = read_range(StoreAddress(store.settings.url), ATTEMPTS, ["id"], FIRST)
+    assert batch.to_pylist() == [{"id": 1}]
+
+
+def test_tasks_of_spark_do_not_load_the_store(stores: Stores) -> None:
+    """They would read SQLite by Python, at a fifth of the speed, and need SQLAlchemy."""
+    code = "import sys, bullpen.reports.spark.source as _; print(*sorted(sys.modules))"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    ).stdout.split()
+    assert not {"bullpen.core.store.sqlite", "sqlalchemy", "psycopg"} & {*loaded}
 
 
 def test_no_statement_is_open_on_sqlite_while_a_batch_is_used(stores: Stores) -> None:

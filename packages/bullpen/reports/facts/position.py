@@ -1,6 +1,6 @@
 """Position: which ids of a fact table can be read, and how they are cut into ranges.
 
-A reader that goes on from its last id would lose every row with a lower id that commits later.
+A reader that continues after its last id would lose every row with a lower id that commits later.
 `committed_up_to` gives the id below which nothing is still to commit. On PostgreSQL it rests on:
 
 * The highest id is read before the list of writers. A writer that is not in the list began later
@@ -40,7 +40,7 @@ _STORED = {
 def find_committed(store: Store, table: FactTable, seconds: float = MAX_WRITER_WAIT_SECONDS) -> int:
     """The id up to which all rows are committed; 0 in an empty table.
 
-    Raises StoreBusy if a transaction goes on writing for longer.
+    Raises StoreBusy if a transaction that writes to the table takes longer.
     """
     if store.dialect == "postgresql":
         with store.read() as tx:

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+import sqlite3
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -22,13 +25,16 @@ from bullpen.reports.schema import Schema, Type
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from adbc_driver_manager.dbapi import Connection
+    from adbc_driver_manager.dbapi import Connection, Cursor
 
 RANGE_ROWS = 250_000
 """So many that starting a task does not count, and so few that reading them takes a second."""
 
 CONNECT_SECONDS = 5
 BUSY_MILLISECONDS = 30_000
+
+ONE_BATCH = "1000000"
+"""Rows in a batch of ADBC: more than a statement gives."""
 
 _SCHEME = re.compile(r"(?P<dialect>\w+)(\+\w+)?://")
 
@@ -61,25 +67,30 @@ class StoreAddress:
     def connect(self) -> Connection:
         """Open a connection for reading; each statement is a transaction of its own."""
         # A machine needs only the driver of its database.
-        rest = self.url[self._scheme.end() :]
         if self.dialect == "sqlite":
             from adbc_driver_sqlite import dbapi as sqlite
 
-            path = rest.removeprefix("/")
-            if not os.path.exists(path):  # noqa: PTH110 - False also where it is not allowed
-                raise NotShared(
-                    f"the database does not exist on this machine: {path}",
-                    hint="Use PostgreSQL if Spark runs tasks on several machines.",
-                )
+            uri = self.file_uri()
             with self.translate_errors("cannot open the database"):
-                return sqlite.connect(f"file:{quote(path)}?mode=ro", autocommit=True)
+                return sqlite.connect(uri, autocommit=True)
         from adbc_driver_postgresql import dbapi as postgres
 
+        rest = self.url[self._scheme.end() :]
         if "connect_timeout=" not in rest:
             rest += f"{'&' if '?' in rest else '?'}connect_timeout={CONNECT_SECONDS}"
         with self.translate_errors("cannot connect to PostgreSQL"):
             connection: Connection = postgres.connect(f"postgresql://{rest}", autocommit=True)
             return connection
+
+    def file_uri(self) -> str:
+        """The URI that opens the file of SQLite for reading."""
+        path = self.url[self._scheme.end() :].removeprefix("/")
+        if not os.path.exists(path):  # noqa: PTH110 - False also where it is not allowed
+            raise NotShared(
+                f"the database does not exist on this machine: {path}",
+                hint="Use PostgreSQL if Spark runs tasks on several machines.",
+            )
+        return f"file:{quote(path)}?mode=ro"
 
     @contextmanager
     def translate_errors(self, what: str) -> Iterator[None]:
@@ -88,6 +99,8 @@ class StoreAddress:
 
         try:
             yield
+        except sqlite3.Error as error:
+            raise StoreError(f"{what}: {error}") from error
         except Error as error:
             text = SecretMask(url_secrets(self.url))(str(error).strip().partition("\n")[0])
             ours = StoreUnavailable if isinstance(error, OperationalError) else StoreError
@@ -138,25 +151,68 @@ def _read_sqlite(
     ids: IdRange,
     filters: Sequence[Filter],
 ) -> Iterator[pa.RecordBatch]:
+    """A batch for each statement."""
     names = [each.name for each in columns]
-    # The driver takes the types of a batch from its first row.
-    typed = ", ".join(f"{_VALUES[each.type]} AS {quote_name(each.name)}" for each in columns)
-    with closing(address.connect()) as connection, closing(connection.cursor()) as cursor:
-        with address.translate_errors("cannot read the database"):
-            cursor.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}")
-            cursor.fetchall()
-            # One batch for each statement, with the row of types.
-            cursor.adbc_statement.set_options(
-                **{"adbc.sqlite.query.batch_rows": str(table.batch_ids + 1)}
-            )
+    open_file = _open_by_python if python_may_have_it_open() else _open_by_adbc
+    with open_file(address) as fetch:
         for first in range(ids.first, ids.last + 1, table.batch_ids):
             last = min(first + table.batch_ids - 1, ids.last)
             sql = table.select("sqlite", names, first, last, filters)
             with address.translate_errors(f"cannot read the table {table.name}"):
-                cursor.execute(f"SELECT {typed} UNION ALL {sql}")
-                batches = list(cursor.fetch_record_batch())
-            yield batches[0].slice(1)
-            yield from batches[1:]
+                batch = fetch(sql, columns)
+            yield batch
+
+
+Fetch = Callable[[str, Schema], "pa.RecordBatch"]
+"""Runs a statement."""
+
+
+def python_may_have_it_open() -> bool:
+    """Whether this process may use SQLite by Python's module as well.
+
+    ADBC has a library of its own. Two of them in one process undo each other's locks on a file:
+    other processes then delete what is in use, which ends in a crash or in a damaged database.
+    Tasks of Spark have a process in which the store is never opened.
+    """
+    return "bullpen.core.store.sqlite" in sys.modules
+
+
+@contextmanager
+def _open_by_adbc(address: StoreAddress) -> Iterator[Fetch]:
+    with closing(address.connect()) as connection, closing(connection.cursor()) as cursor:
+        with address.translate_errors("cannot read the database"):
+            cursor.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}")
+            cursor.fetchall()
+            cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": ONE_BATCH})
+        yield partial(_fetch_by_adbc, cursor)
+
+
+@contextmanager
+def _open_by_python(address: StoreAddress) -> Iterator[Fetch]:
+    with closing(sqlite3.connect(address.file_uri(), uri=True)) as connection:
+        connection.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}")
+        yield partial(_fetch_by_python, connection)
+
+
+def _fetch_by_adbc(cursor: Cursor, sql: str, columns: Schema) -> pa.RecordBatch:
+    # The driver takes the types of a batch from its first row.
+    typed = ", ".join(f"{_VALUES[each.type]} AS {quote_name(each.name)}" for each in columns)
+    cursor.execute(f"SELECT {typed} UNION ALL {sql}")
+    (batch,) = cursor.fetch_record_batch()
+    return batch.slice(1)
+
+
+def _fetch_by_python(connection: sqlite3.Connection, sql: str, columns: Schema) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    values = list(zip(*connection.execute(sql), strict=True)) or [()] * len(columns)
+    schema = arrow_schema(columns)
+    arrays = [
+        # SQLite has no booleans.
+        pa.array(each, pa.int64() if field.type == pa.bool_() else field.type)
+        for each, field in zip(values, schema, strict=True)
+    ]
+    return _cast(pa.RecordBatch.from_arrays(arrays, schema.names), schema)
 
 
 def _read_postgres(

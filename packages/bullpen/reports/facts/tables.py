@@ -161,7 +161,7 @@ class FactTable:
         if name not in self.fields:
             return f"{table}.{quote_name(name)}"
         if dialect == "sqlite":
-            return f"CAST({table}.data ->> '$.{name}' AS {_SQLITE_TYPES[column.type]})"
+            return f"CAST(json_extract({table}.data, '$.{name}') AS {_SQLITE_TYPES[column.type]})"
         return f"field.{quote_name(name)}"
 
 

@@ -5,8 +5,8 @@
     register(spark)
     spark.read.format("bullpen").option("table", "attempts").load()
 
-Rows come as Arrow batches. Each partition is a range of ids that a task reads by itself. Only the
-columns that are asked for are read, and the database checks the filters.
+Rows come as Arrow batches. Each partition is a range of ids, which a task reads from the database.
+Only the columns that are asked for are read, and the database checks the filters.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from bullpen.core.errors import BullpenError, InputError, StoreBusy
+from bullpen.core.errors import BullpenError, InputError, StoreBusy, StoreReplaced
 from bullpen.reports.facts.read import RANGE_ROWS, IdRange, StoreAddress, read_range
 from bullpen.reports.facts.tables import FactTable, Filter, Literal, Operator, find_table
 from bullpen.reports.schema import Schema, Type
@@ -57,6 +57,8 @@ TARGET_SECONDS = 30.0
 """How long a stream that ends waits for transactions that are writing when it begins."""
 MAX_VALUES = 1000
 """Of a filter; longer lists are left to Spark."""
+
+Json = dict[str, object]
 
 TYPES: Mapping[Type, DataType] = {
     Type.TEXT: StringType(),
@@ -249,8 +251,32 @@ def _is_plain(value: Literal) -> bool:
     return math.isfinite(value)
 
 
+@dataclass(frozen=True, slots=True)
+class Offset:
+    """A position in a stream, which the checkpoint keeps as JSON."""
+
+    last: int
+    """The last id that was read."""
+    store: str
+    """The identity of the store."""
+
+    @classmethod
+    def parse(cls, values: Mapping[str, object]) -> Offset:
+        """The offset in the JSON of a checkpoint."""
+        match values:
+            case {"id": int(last), "store": str(store)}:
+                return cls(last, store)
+        raise InputError(
+            f"the checkpoint has no offset of Bullpen: {values}", hint="Use a new checkpoint."
+        )
+
+    def to_json(self) -> Json:
+        """The offset as JSON."""
+        return {"id": self.last, "store": self.store}
+
+
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads rows in the order of their ids. An offset is the last id that was read.
+    """Reads rows in the order of their ids. An offset has the last id that was read.
 
     It never passes a row that is still to commit, so that a stream with a checkpoint reads each
     row exactly once, also over restarts.
@@ -261,30 +287,37 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: int | None = None
         """Where a stream ends that reads what is available."""
 
-    def initialOffset(self) -> dict[str, int]:  # noqa: N802
+    def initialOffset(self) -> Json:  # noqa: N802
         """Before the first row."""
-        return {"id": 0}
+        with _hints(), closing(self.query.open_store()) as store:
+            return Offset(0, _identity(store)).to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """The size of a micro-batch."""
         return ReadMaxRows(self.query.batch_rows)
 
-    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
+    def latestOffset(self, start: Json, limit: ReadLimit) -> Json:  # noqa: N802
         """The last id of the next micro-batch; that of the start if there is nothing new."""
         from bullpen.reports.facts.position import find_committed, next_id
 
-        after = start["id"]
+        begin = Offset.parse(start)
         with _hints(), closing(self.query.open_store()) as store:
+            if begin.store != _identity(store):
+                raise StoreReplaced(
+                    "the checkpoint of the stream is about another store",
+                    hint="Start the stream with a new checkpoint and a new directory.",
+                )
             last = self._target
             if last is None:
                 try:
                     last = find_committed(store, self.query.table)
                 except StoreBusy:  # asked again at the next trigger
                     return start
-            if isinstance(limit, ReadMaxRows) and last > after:
-                first = next_id(store, self.query.table, after + 1) or last
+            if isinstance(limit, ReadMaxRows) and last > begin.last:
+                first = next_id(store, self.query.table, begin.last + 1) or last
                 last = min(last, first + limit.max_rows - 1)
-        return {"id": max(after, last)}
+        # Retention may have deleted the newest rows.
+        return replace(begin, last=max(begin.last, last)).to_json()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Remember where the stream ends."""
@@ -293,18 +326,25 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         with _hints(), closing(self.query.open_store()) as store:
             self._target = find_committed(store, self.query.table, TARGET_SECONDS)
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+    def partitions(self, start: Json, end: Json) -> Sequence[InputPartition]:
         """Ranges of the ids of a micro-batch."""
         from bullpen.reports.facts.position import cut_ranges
 
-        table, rows = self.query.table, self.query.partition_rows
-        with _hints(), closing(self.query.open_store()) as store:
-            ranges = cut_ranges(store, table, start["id"] + 1, end["id"], rows)
+        query, first, last = self.query, Offset.parse(start).last + 1, Offset.parse(end).last
+        with _hints(), closing(query.open_store()) as store:
+            ranges = cut_ranges(store, query.table, first, last, query.partition_rows)
         return [InputPartition(each) for each in ranges]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a range."""
         return self.query.read(partition.value)
+
+
+def _identity(store: Store) -> str:
+    from bullpen.core.store.identity import store_id
+
+    with store.read() as tx:
+        return store_id(tx)
 
 
 def _load_settings(options: Mapping[str, str], environ: Mapping[str, str]) -> Settings:
