@@ -21,6 +21,8 @@ from bullpen.core.text import url_secrets
 
 ENVIRONMENT_PREFIX = "BULLPEN_"
 MAX_SOCKET_DIRECTORY_BYTES = 75
+URL_SETTINGS = ("database_url", "spark_master")
+"""URLs, which may contain a secret."""
 MAX_DAYS = 1_000_000
 MAX_COUNT = 1_000_000_000
 """The largest number that fits into a column of counts."""
@@ -339,7 +341,7 @@ class Settings:
     @property
     def reports(self) -> Path:
         """The directory of the reports, with their facts and results."""
-        return self.home / self.reports_directory
+        return (self.home / self.reports_directory).absolute()
 
     @property
     def logs(self) -> Path:
@@ -360,11 +362,12 @@ class Settings:
         return Path(tempfile.gettempdir()) / f"bullpen-{os.getuid()}-{name}"
 
     def secrets(self) -> tuple[str, ...]:
-        """The values that must never be shown: secret settings, and the database's password."""
+        """The values that must never be shown: secret settings, and the secrets in URLs."""
         named = (
             str(getattr(self, each.name)) for each in fields(self) if "secret" in each.metadata
         )
-        found = (*named, *url_secrets(self.database_url), *self.accounts.secrets())
+        in_urls = (each for name in URL_SETTINGS for each in url_secrets(getattr(self, name)))
+        found = (*named, *in_urls, *self.accounts.secrets())
         return tuple(each for each in found if each)
 
     def account(self, name: str) -> dict[str, str]:
@@ -377,7 +380,7 @@ class Settings:
         names = (
             ENVIRONMENT_PREFIX + each.name.upper()
             for each in FIELDS.values()
-            if "secret" not in each.metadata and each.name != "database_url"
+            if "secret" not in each.metadata and each.name not in URL_SETTINGS
         )
         return {name: environ[name] for name in names if name in environ}
 

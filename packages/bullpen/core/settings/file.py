@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 from bullpen.core.errors import BadSetting, Overloaded, SettingFixed, StoreError
 from bullpen.core.files import PRIVATE_DIRECTORY_MODE, file_lock, replace_file
 from bullpen.core.registry import CHANNELS, PROVIDERS
-from bullpen.core.settings import DEFAULTS, ENVIRONMENT_PREFIX, FIELDS
+from bullpen.core.settings import DEFAULTS, ENVIRONMENT_PREFIX, FIELDS, URL_SETTINGS
 from bullpen.core.settings.accounts import (
     account_settings,
     account_variable,
@@ -294,7 +294,7 @@ def _masked(name: str, value: object) -> Value:
     """The value with secrets masked."""
     if is_secret(name):
         return mask(str(value))
-    return mask_url(str(value)) if name == "database_url" else _toml_value(value)
+    return mask_url(str(value)) if name in URL_SETTINGS else _toml_value(value)
 
 
 def _toml_value(value: object) -> Value:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from bullpen.core.errors import BadSchedule, BadSetting
-from bullpen.core.settings import DEFAULTS, FIELDS
+from bullpen.core.settings import DEFAULTS, FIELDS, URL_SETTINGS
 from bullpen.core.settings.accounts import (
     find_account_setting,
     is_account_secret,
@@ -16,6 +17,9 @@ from bullpen.core.settings.accounts import (
 )
 
 MAX_SHOWN_CHARS = 80
+SPARK_MASTER = re.compile(
+    r"local\[(?:\*|[1-9]\d*)\]|spark://[^\s/,]+(?:,[^\s/,]+)*|sc://[^\s/;]+/?(?:;[^\s;]+)*"
+)
 
 
 def parse_setting(name: str, value: object) -> Any:  # noqa: ANN401 - of the setting's own type
@@ -51,7 +55,16 @@ def _converted(name: str, default: object, value: object) -> object:
         return get_zone(str(value)).key
     if name == "public_url" and value:
         return _origin(str(value))
+    if name == "spark_master":
+        return _spark_master(str(value))
     return str(value)
+
+
+def _spark_master(value: str) -> str:
+    """Return the address of Spark; refuse what is none."""
+    if not SPARK_MASTER.fullmatch(value):
+        raise ValueError("must be local[*], local[4], spark://HOST:PORT or sc://HOST:PORT")
+    return value
 
 
 def _origin(value: str) -> str:
@@ -92,7 +105,7 @@ def _describe_type(default: object) -> str:
 
 def _may_hold_secret(name: str) -> bool:
     """Whether a value of the setting may contain a secret."""
-    return name == "database_url" or is_secret(name)
+    return name in URL_SETTINGS or is_secret(name)
 
 
 def is_secret(name: str) -> bool:

@@ -65,8 +65,8 @@ def find_java(environ: Mapping[str, str], directory: Path) -> Java:
             refused.append(f"{where} is Java {found.version}")
         else:
             return complete or _wrap(found, directory)
-    reason = "; ".join(refused) or "JAVA_HOME is not set, and there is no java on PATH"
-    raise NoJava(f"Spark needs Java {LEAST_VERSION} or later: {reason}")
+    reason = "; ".join(refused) or "JAVA_HOME is not set, and PATH has no java"
+    raise NoJava(f"there is no Java {LEAST_VERSION} or later: {reason}")
 
 
 def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[str, Path]]:

@@ -1,200 +1,241 @@
 """Session: the Spark that computes the reports, on this machine or on a cluster.
 
-`local[*]` starts a JVM below this process, which listens on the loopback address only and ends
-with the process, however that ends. Its output goes to a file that is deleted.
+| spark_master | what computes |
+|---|---|
+| `local[*]`, `local[4]` | a Java process below this one, with as many threads as cores, or 4 |
+| `spark://HOST:PORT` | the executors of a standalone cluster; a Java process here drives them |
+| `sc://HOST:PORT` | a server of Spark Connect; there is no Java process here |
 """
 
 from __future__ import annotations
 
 import os
-import shutil
-import signal
+import socket
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from bullpen.core.errors import NoSpark, SparkFailed
-from bullpen.core.files import PRIVATE_DIRECTORY_MODE, file_lock
+from bullpen.core.files import PRIVATE_DIRECTORY_MODE
 from bullpen.core.settings import Settings
-from bullpen.reports.spark.java import Java, find_java
+from bullpen.reports.spark.class_archive import RECORD_SECONDS, ClassArchive
+from bullpen.reports.spark.java import find_java
+from bullpen.reports.spark.jvm import STOP_SECONDS, Jvm, changed_environment, scratch_directory
+from bullpen.reports.spark.shipping import prepare_executors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 APPLICATION = "bullpen report"
 DRIVER_MEMORY = "512m"
-STOP_SECONDS = 30
-CONNECT = "sc://"
+LOOPBACK = "127.0.0.1"
+CONNECT_SECONDS = 5.0
+CONNECT_RETRIES = 6
+"""About a minute."""
+STANDALONE_PORT = 7077
+CONNECT_PORT = 15002
+CLUSTER_PARTITIONS = 32
+"""Of a shuffle, whatever the number of executors: Spark merges those with few rows."""
+SMALL_CLUSTER_PARTITIONS = 4
 C1_ONLY = "-XX:TieredStopAtLevel=1"
 """Compiles fast and optimises little: half the CPU of a small run, twice that of a full one."""
-
-
-@contextmanager
-def open_session(
-    settings: Settings, *, small: bool = False, verbose: bool = False
-) -> Iterator[SparkSession]:
-    """Start Spark, or connect to it, and stop or leave it at the end.
-
-    `small` is for a run with few rows: it starts fast and computes slowly. `verbose` prints the
-    log of Spark on stderr. One process has one session at a time.
-    """
-    if find_spec("pyspark") is None or find_spec("pyarrow") is None:
-        raise NoSpark("Spark is not installed: the package pyspark or pyarrow is missing")
-    with ExitStack() as stack:
-        if settings.spark_master.startswith(CONNECT):
-            yield stack.enter_context(_connected(settings))
-        else:
-            yield stack.enter_context(_started(settings, small=small, verbose=verbose))
-
 
 SESSION_OPTIONS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.python.filterPushdown.enabled": "true",
 }
-"""What a session of Spark Connect can set too."""
+"""What every session has; the others are those of a process that starts."""
+
+FOREIGN_VARIABLES = ("SPARK_", "PYSPARK_", "HADOOP_", "YARN_")
+"""What the environment may say about other uses of Spark."""
+CONNECT_VARIABLES = ("SPARK_REMOTE", "SPARK_CONNECT_", "SPARK_API_MODE", "PYSPARK_SUBMIT_ARGS")
+"""What would make another session of one on a cluster."""
 
 
 @contextmanager
-def _connected(settings: Settings) -> Iterator[SparkSession]:
-    """A session of Spark Connect."""
-    from pyspark.sql import SparkSession
+def open_session(
+    settings: Settings, *, small: bool = False, verbose: bool = False, record: bool = False
+) -> Iterator[SparkSession]:
+    """Start Spark, or connect to it; the end of the block stops what was started.
 
-    with _environment({"SPARK_CONNECT_MODE_ENABLED": "1"}):
-        session = SparkSession.builder.remote(settings.spark_master).create()
+    `small` is for few rows: it starts fast and computes slowly. `verbose` prints the log of Spark
+    on stderr. `record` writes the class archive at the end if there is none. A process has one
+    session at a time.
+    """
+    if missing := [each for each in ("pyspark", "pyarrow") if find_spec(each) is None]:
+        raise NoSpark(f"there is no package {' or '.join(missing)}")
+    master = Master(settings.spark_master)
+    with ExitStack() as stack:
+        if master.is_connect:
+            session = stack.enter_context(_connect(master, small=small))
+        else:
+            started = _start(master, settings, small=small, verbose=verbose, record=record)
+            session = stack.enter_context(started)
+        if not master.is_local:
+            prepare_executors(session, settings)
+        yield session
+
+
+@dataclass(frozen=True, slots=True)
+class Master:
+    """Where Spark runs, by the setting `spark_master`."""
+
+    url: str
+
+    @property
+    def is_local(self) -> bool:
+        """Whether Spark computes in the Java process below this one."""
+        return self.url.startswith("local")
+
+    @property
+    def is_connect(self) -> bool:
+        """Whether it is a server of Spark Connect."""
+        return self.url.startswith("sc://")
+
+    @property
+    def addresses(self) -> list[tuple[str, int]]:
+        """The hosts and ports that may answer: a standalone cluster can have several masters."""
+        scheme, _, rest = self.url.partition("://")
+        parsed = [urlsplit(f"//{each.partition(';')[0]}") for each in rest.split(",")]
+        default = CONNECT_PORT if scheme == "sc" else STANDALONE_PORT
+        return [(each.hostname or "", each.port or default) for each in parsed]
+
+    def find_own_address(self) -> str:
+        """Return this machine's address on the network of the master.
+
+        Raises SparkFailed if no master accepts a connection, because Spark would try for minutes.
+        """
+        if self.is_local:
+            return LOOPBACK
+        reasons = []
+        for host, port in self.addresses:
+            try:
+                with socket.create_connection((host, port), CONNECT_SECONDS) as connection:
+                    return str(connection.getsockname()[0])
+            except OSError as error:
+                reasons.append(f"{host}:{port}: {error.strerror or error}")
+        raise SparkFailed(
+            f"cannot connect to Spark at {'; '.join(reasons)}",
+            hint="Start the cluster, or run `bullpen config set spark_master 'local[*]'`.",
+        )
+
+
+@contextmanager
+def _connect(master: Master, *, small: bool) -> Iterator[SparkSession]:
+    """Connect to a server of Spark Connect, and release its session at the end."""
+    from pyspark.sql import SparkSession
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    master.find_own_address()
+    with changed_environment(CONNECT_VARIABLES, {"SPARK_CONNECT_MODE_ENABLED": "1"}):
+        session = SparkSession.builder.remote(master.url).create()
         try:
-            for name, value in SESSION_OPTIONS.items():
+            session.client.set_retry_policies([DefaultPolicy(max_retries=CONNECT_RETRIES)])
+            for name, value in {**SESSION_OPTIONS, **_cluster_options(small=small)}.items():
                 session.conf.set(name, value)
+        except Exception as error:
+            session.stop()
+            host, port = master.addresses[0]
+            reason = str(error).partition("\n")[0]
+            raise SparkFailed(f"no session of Spark Connect at {host}:{port}: {reason}") from error
+        try:
             yield session
         finally:
-            with suppress(Exception):
-                session.stop()
+            session.stop()
 
 
 @contextmanager
-def _started(settings: Settings, *, small: bool, verbose: bool) -> Iterator[SparkSession]:
-    """A session of a JVM below this process."""
-    from pyspark.conf import SparkConf
-    from pyspark.core.context import SparkContext
-    from pyspark.java_gateway import launch_gateway
-    from pyspark.sql import SparkSession
-
-    directory = settings.home / "spark"
+def _start(
+    master: Master, settings: Settings, *, small: bool, verbose: bool, record: bool
+) -> Iterator[SparkSession]:
+    """Start a Java process that computes, or drives a standalone cluster."""
+    home = settings.home.absolute()
+    directory = home / "spark"
     directory.mkdir(mode=PRIVATE_DIRECTORY_MODE, parents=True, exist_ok=True)
+    address = master.find_own_address()
     java = find_java(os.environ, directory)
+    spark_home = _find_spark_home()
+    archive = ClassArchive.find(java, spark_home / "jars", directory)
     with ExitStack() as stack:
-        scratch = stack.enter_context(_scratch(directory))
-        output = stack.enter_context(tempfile.TemporaryFile(dir=scratch))
-        conf = SparkConf(loadDefaults=False)
-        for name, value in _options(settings, java, scratch, small=small).items():
-            conf.set(name, value)
-        stack.enter_context(_environment(_variables(java)))
-        pipes = {} if verbose else {"stdout": output, "stderr": output}
+        scratch = stack.enter_context(scratch_directory(directory))
+        recorded: Path | None = None
+        if record and stack.enter_context(archive.lock(settings.free_bytes_floor)):
+            recorded = scratch / archive.path.name
+        java_options = ["-XX:-UsePerfData", f"-Djava.io.tmpdir={scratch}"]
+        if recorded:
+            java_options.append(archive.recording(recorded))
+        elif archive.exists():
+            java_options.append(archive.reading)
+        if small:
+            java_options.append(C1_ONLY)
+        removed = FOREIGN_VARIABLES if master.is_local else CONNECT_VARIABLES
+        python = sys.executable if master.is_local else os.environ.get("PYSPARK_PYTHON")
+        variables = {
+            "BULLPEN_HOME": str(home),
+            "JAVA_HOME": str(java.home),
+            "SPARK_HOME": str(spark_home),
+            "SPARK_LOCAL_IP": address,
+            "PYSPARK_PYTHON": python or sys.executable,
+            "PYSPARK_DRIVER_PYTHON": sys.executable,
+        }
+        stack.enter_context(changed_environment(removed, variables))
+        options = {
+            **SESSION_OPTIONS,
+            **_process_options(scratch, address, verbose=verbose),
+            **(_local_options() if master.is_local else _cluster_options(small=small)),
+            "spark.master": master.url,
+            "spark.driver.extraJavaOptions": " ".join(java_options),
+        }
+        jvm = Jvm(
+            options,
+            scratch,
+            verbose=verbose,
+            stop_seconds=RECORD_SECONDS if recorded else STOP_SECONDS,
+        )
         try:
-            gateway = launch_gateway(conf, {**pipes, "cwd": scratch})  # type: ignore[no-untyped-call]
-            stack.callback(_end, gateway)
-            with _same_handler():
-                context = SparkContext(conf=conf, gateway=gateway)
-        except Exception as error:
-            raise SparkFailed(f"Spark did not start: {_last_line(output) or error}") from error
-        stack.callback(context.stop)
-        yield SparkSession(context)
+            yield jvm.session
+        finally:
+            complete = jvm.stop()
+        if recorded and complete:
+            archive.keep(recorded)
 
 
-def _options(settings: Settings, java: Java, scratch: Path, *, small: bool) -> Mapping[str, str]:
-    """The configuration of Spark. It is in the arguments of the JVM: no secret may be in it."""
-    java_options = ["-XX:-UsePerfData", f"-Djava.io.tmpdir={scratch}"]
-    if small:
-        java_options.append(C1_ONLY)
+def _process_options(scratch: Path, address: str, *, verbose: bool) -> Mapping[str, str]:
+    """The options of a Java process. They are among its arguments: no secret may be in them."""
     return {
-        **SESSION_OPTIONS,
         "spark.app.name": APPLICATION,
-        "spark.master": settings.spark_master,
         "spark.driver.memory": DRIVER_MEMORY,
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.extraJavaOptions": " ".join(java_options),
+        "spark.driver.host": address,
+        "spark.driver.bindAddress": address,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.eventLog.enabled": "false",
-        "spark.log.level": "ERROR",
+        "spark.log.level": "WARN" if verbose else "ERROR",
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+    }
+
+
+def _local_options() -> Mapping[str, str]:
+    return {
+        "spark.authenticate": "true",
         "spark.sql.shuffle.partitions": str(len(os.sched_getaffinity(0))),
     }
 
 
-def _variables(java: Java) -> Mapping[str, str]:
-    """The environment of the JVM and of PySpark."""
+def _cluster_options(*, small: bool) -> Mapping[str, str]:
+    partitions = SMALL_CLUSTER_PARTITIONS if small else CLUSTER_PARTITIONS
+    return {"spark.sql.shuffle.partitions": str(partitions)}
+
+
+def _find_spark_home() -> Path:
+    """The directory of the package pyspark, which contains Spark."""
     spec = find_spec("pyspark")
     assert spec is not None
     assert spec.origin is not None
-    return {
-        "JAVA_HOME": str(java.home),
-        "SPARK_HOME": str(Path(spec.origin).parent),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "PYSPARK_PYTHON": sys.executable,
-        "PYSPARK_DRIVER_PYTHON": sys.executable,
-    }
-
-
-@contextmanager
-def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set variables of this process, and restore what PySpark sets as well."""
-    before = dict(os.environ)
-    try:
-        for name in ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "PYSPARK_SUBMIT_ARGS"):
-            os.environ.pop(name, None)
-        os.environ.update(variables)
-        yield
-    finally:
-        for name in os.environ.keys() - before.keys():
-            del os.environ[name]
-        os.environ.update(before)
-
-
-@contextmanager
-def _same_handler() -> Iterator[None]:
-    """Keep the handler of Ctrl-C, which PySpark replaces."""
-    handler = signal.getsignal(signal.SIGINT)
-    try:
-        yield
-    finally:
-        if signal.getsignal(signal.SIGINT) is not handler:
-            signal.signal(signal.SIGINT, handler)
-
-
-def _last_line(output: IO[bytes]) -> str:
-    """The last line that Spark printed."""
-    output.seek(0)
-    lines = output.read().decode(errors="replace").strip().splitlines()
-    return lines[-1] if lines else ""
-
-
-@contextmanager
-def _scratch(directory: Path) -> Iterator[Path]:
-    """A directory for the files of one session; those of killed sessions are deleted."""
-    with ExitStack() as stack:
-        with file_lock(directory):
-            for each in directory.glob("session-*"):
-                with file_lock(each, 0) as held:
-                    if held is not None:
-                        shutil.rmtree(each, ignore_errors=True)
-            made = Path(tempfile.mkdtemp(prefix="session-", dir=directory))
-            stack.callback(shutil.rmtree, made, ignore_errors=True)
-            stack.enter_context(file_lock(made))
-        yield made
-
-
-def _end(gateway: Any) -> None:  # noqa: ANN401 - py4j has no types
-    """Stop the JVM, which ends when its stdin is closed."""
-    from pyspark.core.context import SparkContext
-
-    gateway.shutdown()
-    gateway.proc.stdin.close()
-    gateway.proc.wait(STOP_SECONDS)
-    SparkContext._gateway = None
-    SparkContext._jvm = None
+    return Path(spec.origin).parent
