@@ -53,7 +53,7 @@ def test_without_a_java_that_can_run_spark_the_error_names_what_was_found(tmp_pa
     old = fake_java(tmp_path / "old", "11")
     older = fake_java(tmp_path / "older", "1.8", before=MODULE_MISSING)
     environment = {"JAVA_HOME": str(old), "PATH": str(older / "bin")}
-    with pytest.raises(NoJava, match="is Java 11; .*is Java 8") as raised:
+    with pytest.raises(NoJava, match=r"is Java 11; .*is Java 8") as raised:
         find_java(environment, tmp_path)
     assert "apt-get install openjdk-17" in raised.value.hint
     with pytest.raises(NoJava, match="PATH has no java"):
