@@ -21,7 +21,10 @@ REPORTS = Registry(
     "bullpen.reports",
     tuple(
         ReportInfo(name=name, factory=f"bullpen.reports.built_in.{name}:{name.upper()}")
-        for name in ("throughput", "latency", "retries", "failures", "people")
+        for name in (
+            *("throughput", "latency", "retries", "failures"),
+            *("handoffs", "usage", "delivery", "people"),
+        )
     ),
     names=SERVICE_NAME,
 )

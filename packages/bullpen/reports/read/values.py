@@ -54,6 +54,8 @@ def format_value(column: Column, value: Value, zone: ZoneInfo) -> str:
             return f"{datetime.fromtimestamp(value / SECOND, UTC).astimezone(zone):%Y-%m-%d %H:%M}"
         case Unit.DOLLARS:
             return format_dollars(value)
+        case Unit.MICRO_DOLLARS:
+            return format_dollars(value / 1_000_000)
         case Unit.SHARE:
             return f"{value * 100:.1f} %"
         case _:
