@@ -59,26 +59,27 @@ class Level(Enum):
         return self in (Level.WARNING, Level.FAILURE)
 
 
-class _Note:
-    __slots__ = ("in_database", "text")
-
-    def __init__(self, text: str, *, in_database: bool = False) -> None:
-        self.text = text
-        self.in_database = in_database
-
-
 _SUBJECT, _MISSING = object(), object()
 
 
+class _Note:
+    __slots__ = ("default", "in_database", "text")
+
+    def __init__(self, text: str, default: object, *, in_database: bool = False) -> None:
+        self.text = text
+        self.default = default
+        self.in_database = in_database
+
+
 # Field specifiers return Any, so that mypy accepts them for fields of every type.
-def note(text: str) -> Any:  # noqa: ANN401
-    """A field with an explanation for the documentation."""
-    return _Note(text)
+def note(text: str, *, default: object = _MISSING) -> Any:  # noqa: ANN401
+    """A field with an explanation for the documentation; one with a default is optional."""
+    return _Note(text, default)
 
 
 def written_row(text: str, *, init: Literal[False] = False) -> Any:  # noqa: ANN401
     """A field with the id of the row written just before, which the database looks up."""
-    return _Note(text, in_database=True)
+    return _Note(text, _MISSING, in_database=True)
 
 
 def subject(*, kw_only: Literal[False]) -> Any:  # noqa: ANN401
@@ -154,8 +155,10 @@ class Event:
                 text = default.text
                 if default.in_database:
                     cls.written_field = name
-            required = default is _MISSING or isinstance(default, _Note)
-            own.append(EventField(name, annotation, text, required))
+                default = default.default
+                if default is not _MISSING:
+                    setattr(cls, name, default)
+            own.append(EventField(name, annotation, text, default is _MISSING))
         cls.fields = (*cls.fields, *own)
 
     @property

@@ -10,6 +10,15 @@ class MessageEnqueued(MessageEvent):
 
     type = "message_enqueued"
     says = "has a new message"
+    # Older rows have no data; newer ones have a key only for what is not NULL.
+    channel: str | None = None
+    sender: str | None = None
+    sender_id: str | None = None
+    from_agent: str | None = note("the agent that sent it", default=None)
+    parent_id: str | None = note("the message whose run sent it", default=None)
+    hop: int | None = None
+    team_id: str | None = None
+    available_at: int | None = note("when it can be claimed first", default=None)
 
 
 class AgentRouted(MessageEvent):

@@ -41,6 +41,12 @@ class MessageDead(MessageEvent):
     says = "message {message} is dead"
     kind: str
     error: str
+    channel: str | None = None
+    team_id: str | None = None
+    sender_id: str | None = None
+    fingerprint: str | None = note(
+        "equal for errors that differ only in numbers and ids", default=None
+    )
 
 
 class MessageHeld(MessageEvent):

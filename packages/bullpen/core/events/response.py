@@ -21,7 +21,17 @@ class ResponseEvent(MessageEvent):
     error: str | None
 
 
-class ResponseDelivered(ResponseEvent):
+class ResponseOutcome(ResponseEvent):
+    """A delivery that ended, or was tried again by a person."""
+
+    response: int | None = note("its id", default=None)
+    tries: int | None = note("attempts to deliver it so far", default=None)
+    waited: int | None = note("milliseconds since it was ready", default=None)
+    parts: int | None = note("parts that were sent", default=None)
+    sender_id: str | None = None
+
+
+class ResponseDelivered(ResponseOutcome):
     """A response was delivered to its channel, or read"""
 
     type = "response_delivered"
@@ -29,7 +39,7 @@ class ResponseDelivered(ResponseEvent):
     quiet = True
 
 
-class ResponseDead(ResponseEvent):
+class ResponseDead(ResponseOutcome):
     """A response could not be delivered, or expired"""
 
     type = "response_dead"
@@ -37,7 +47,7 @@ class ResponseDead(ResponseEvent):
     says = "response on {channel} was not delivered"
 
 
-class ResponseUnconfirmed(ResponseEvent):
+class ResponseUnconfirmed(ResponseOutcome):
     """A part of a response was sent without a confirmation; the channel client looks it up"""
 
     type = "response_unconfirmed"
@@ -56,7 +66,7 @@ class ResponseSettled(ResponseEvent):
     arrived: str = note("`yes` or `no`")
 
 
-class ResponseUnknown(ResponseEvent):
+class ResponseUnknown(ResponseOutcome):
     """It could not be found out whether a response arrived; a person decides about it"""
 
     type = "response_unknown"
@@ -64,7 +74,7 @@ class ResponseUnknown(ResponseEvent):
     says = "response on {channel} may not have arrived"
 
 
-class ResponseRetried(ResponseEvent):
+class ResponseRetried(ResponseOutcome):
     """A person retried a response"""
 
     type = "response_retried"

@@ -29,7 +29,7 @@ from bullpen.core.outbox.delivery import (
 )
 from bullpen.core.outbox.hold import on_hold
 from bullpen.core.outbox.parts import SendingPart, decode_receipts, encode_receipts
-from bullpen.core.outbox.transitions import move_response
+from bullpen.core.outbox.transitions import MovedResponse, append_outcome, move_response
 from bullpen.core.states import ResponseState
 from bullpen.core.store.statement import Statement, columns
 from bullpen.core.store.transaction import Transaction
@@ -50,6 +50,22 @@ class Lookup(Delivery):
     status: str
     tell_at: int | None
     last_error: str | None
+    created_at: int
+
+    @property
+    def moved(self) -> MovedResponse:
+        """What the event about its outcome says."""
+        return MovedResponse(
+            id=self.id,
+            message_id=self.message_id,
+            agent=self.agent,
+            conversation_id=self.conversation_id,
+            channel=self.channel,
+            sender_id=self.sender_id,
+            delivery_attempts=self.delivery_attempts,
+            parts_sent=self.parts_sent,
+            created_at=self.created_at,
+        )
 
 
 def _unknown() -> tuple[ColumnElement[bool], ...]:
@@ -294,7 +310,7 @@ def tell_overdue(tx: Transaction, limit: int) -> int:
     overdue = tx.all(SELECT_UNTOLD, {"now": tx.now, "limit": limit})
     for each in overdue:
         tx.write(SET_TOLD, {"response": each.id})
-        _tell(tx, each, each.last_error)
+        append_outcome(tx, ResponseUnknown, each.moved, each.last_error)
     return len(overdue)
 
 
@@ -337,11 +353,7 @@ def _end_look_up(tx: Transaction, row: Lookup, again: int | None, error: str) ->
     values = {"response": row.id, "count": count, "error": error}
     tx.write(END_LOOK_UP, {**values, "recover": again, "tell": None})
     if row.tell_at is not None:
-        _tell(tx, row, error)
-
-
-def _tell(tx: Transaction, row: Lookup, error: str | None) -> None:
-    append_event(tx, ResponseUnknown(_about(row), channel=row.channel, error=error))
+        append_outcome(tx, ResponseUnknown, row.moved, error)
 
 
 def _about(row: Lookup) -> MessageRef:

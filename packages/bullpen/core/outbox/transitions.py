@@ -13,7 +13,7 @@ from bullpen.core.events.base import MessageRef
 from bullpen.core.events.response import (
     ResponseDead,
     ResponseDelivered,
-    ResponseEvent,
+    ResponseOutcome,
     ResponseRetried,
     ResponseUnconfirmed,
     ResponseUnknown,
@@ -58,6 +58,21 @@ class DueResponse:
         return part is not None and part.last and part.part < self.parts_sent
 
 
+@dataclass(frozen=True, slots=True)
+class MovedResponse:
+    """A response that changed its state: what the event about it says."""
+
+    id: int
+    message_id: str
+    agent: str
+    conversation_id: str
+    channel: str
+    sender_id: str | None
+    delivery_attempts: int
+    parts_sent: int
+    created_at: int
+
+
 def pending() -> ColumnElement[bool]:
     """Whether a response is pending."""
     return R.status == const(ResponseState.PENDING.value)
@@ -70,7 +85,7 @@ SELECT_DUE_RESPONSE: Statement[DueResponse] = Statement(
     DueResponse,
 )
 
-MOVE_RESPONSE: Statement[tuple[str, str, str, str]] = Statement(
+MOVE_RESPONSE: Statement[MovedResponse] = Statement(
     lambda: (
         update(RESPONSES)
         .where(R.id == bindparam("response"), R.status == bindparam("source"))
@@ -85,8 +100,9 @@ MOVE_RESPONSE: Statement[tuple[str, str, str, str]] = Statement(
             last_error=bindparam("error"),
             acked_at=bindparam("acked"),
         )
-        .returning(R.message_id, R.agent, R.conversation_id, R.channel)
-    )
+        .returning(*columns(MovedResponse, RESPONSES))
+    ),
+    MovedResponse,
 )
 
 
@@ -124,12 +140,29 @@ def fail_response(tx: Transaction, response: int, error: str) -> bool:
     return move_response(tx, response, ResponseState.PENDING, ResponseState.DEAD, error)
 
 
+def append_outcome(
+    tx: Transaction, event: type[ResponseOutcome], row: MovedResponse, error: str | None
+) -> None:
+    """Append the event about the end of a delivery, or about a retry by a person."""
+    outcome = event(
+        MessageRef(row.agent, row.conversation_id, row.message_id),
+        channel=row.channel,
+        error=error,
+        response=row.id,
+        tries=row.delivery_attempts,
+        waited=max(0, tx.now - row.created_at),
+        parts=row.parts_sent,
+        sender_id=row.sender_id,
+    )
+    append_event(tx, outcome)
+
+
 def _move(
     tx: Transaction,
     response: int,
     source: ResponseState,
     target: ResponseState,
-    event: type[ResponseEvent],
+    event: type[ResponseOutcome],
     error: str | None = None,
     recover: int | None = None,
     tell: int | None = None,
@@ -140,9 +173,7 @@ def _move(
     row = tx.one(MOVE_RESPONSE, {**values, "acked": acked, "recover": recover, "tell": tell})
     if row is None:
         return False
-    message_id, agent, conversation_id, channel = row
-    about = MessageRef(agent, conversation_id, message_id)
-    append_event(tx, event(about, channel=channel, error=error))
+    append_outcome(tx, event, row, error)
     if recover is not None:
-        tx.wake(f"responses:{channel}")
+        tx.wake(f"responses:{row.channel}")
     return True

@@ -13,6 +13,7 @@ from bullpen.core.message import INTERNAL_CHANNELS, Message
 from bullpen.core.models import DEATH_CAUSES, MESSAGES
 from bullpen.core.models.base import const
 from bullpen.core.outbox.notices import notify_person
+from bullpen.core.queue.attempts import fingerprint
 from bullpen.core.queue.disposition import ERROR_PREVIEW_CHARS
 from bullpen.core.queue.lanes import pending, ready, refresh_lane
 from bullpen.core.states import MessageState
@@ -128,8 +129,18 @@ SELECT_NEWEST_GROUPS: Statement[FailureGroup] = Statement(
 
 def notify_dead(tx: Transaction, dead: Sequence[Message], kind: str, error: str) -> None:
     """Record that these messages became dead letters, and notify the people who sent them."""
+    cause = fingerprint(error) if dead else None
     for message in dead:
-        append_event(tx, MessageDead(message, kind=kind, error=error[:ERROR_PREVIEW_CHARS]))
+        event = MessageDead(
+            message,
+            kind=kind,
+            error=error[:ERROR_PREVIEW_CHARS],
+            channel=message.channel,
+            team_id=message.team_id,
+            sender_id=message.sender_id,
+            fingerprint=cause,
+        )
+        append_event(tx, event)
         if message.channel not in INTERNAL_CHANNELS:
             notify_person(tx, message, death_notice(message.agent, message.message_id, error))
 

@@ -175,6 +175,20 @@ def _copied_fields() -> tuple[tuple[str, ...], Callable[[NewMessage], tuple[obje
 
 def _append_enqueued(tx: Transaction, new: NewMessage, message_id: str) -> None:
     about = MessageRef(new.agent, new.conversation_id or message_id, message_id)
-    append_event(tx, MessageEnqueued(about))
+    optional = {
+        "sender_id": new.sender_id,
+        "from_agent": new.from_agent,
+        "parent_id": new.parent_id,
+        "team_id": new.team_id,
+    }
+    enqueued = MessageEnqueued(
+        about,
+        channel=new.channel,
+        sender=new.sender,
+        hop=new.hop,
+        available_at=tx.now + new.delay,
+        **{name: value for name, value in optional.items() if value is not None},
+    )
+    append_event(tx, enqueued)
     if new.hold_reason is not None:
         append_event(tx, MessageHeld(about, reason=new.hold_reason))
