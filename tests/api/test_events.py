@@ -41,7 +41,8 @@ def test_a_list_has_what_happened_with_all_that_is_known_of_it(served: Served) -
         "Ada",
         "hello",
     )
-    assert first["data"] == {}
+    at = first["timestamp"]
+    assert first["data"] == {"channel": "api", "sender": "Ada", "hop": 0, "available_at": at}
     newer = served.get(f"/api/events?message_id={sent['messageId']}&limit=1")
     assert [row["type"] for row in newer] == ["agent_routed"]
 
