@@ -34,9 +34,12 @@ SECURE_COOKIE = "__Host-bullpen"
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 PUBLIC_ENDPOINTS = frozenset(
-    {"health.alive", "health.ready", "login.come_in", "login.front", "login.proof"}
+    {
+        *("health.alive", "health.ready", "login.come_in", "login.front", "login.proof"),
+        "assets.asset",
+    }
 )
-"""Endpoints without authentication: health checks and login."""
+"""Endpoints without authentication: health checks, login, and the files of the pages."""
 
 DOCS_BLUEPRINTS = frozenset({"openapi", "swagger"})
 """The OpenAPI document and its page; neither has data of this home."""

@@ -26,6 +26,9 @@ MAX_LISTED_ERRORS = 5
 """The maximum number of validation errors in one response."""
 
 
+PAGES = "pages"
+"""The blueprint of the pages."""
+
 ROUTES_HINT = "`/openapi/swagger` lists all routes."
 MAX_QUOTED_PATH = 100
 
@@ -50,9 +53,14 @@ def install(app: Flask) -> None:
 
 
 def error_response(error: BullpenError) -> Response:
-    """Return this error as a response."""
+    """Return this error as a response: a page for a browser that asked for a page, else JSON."""
     status = error.http_status
-    response = Response(error_json(error), status, mimetype="application/json")
+    if request.blueprint == PAGES and request.accept_mimetypes.accept_html:
+        from bullpen.api.portal.page import render_problem  # the pages import this module
+
+        response = render_problem(error)
+    else:
+        response = Response(error_json(error), status, mimetype="application/json")
     if status in RETRY_SECONDS:
         response.headers["Retry-After"] = RETRY_SECONDS[status]
     if status == 401:

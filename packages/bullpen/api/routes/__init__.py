@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bullpen.api.portal import assets
+from bullpen.api.portal import reports as report_pages
 from bullpen.api.routes import (
     agents,
     channels,
@@ -34,6 +36,7 @@ from bullpen.api.routes import (
 ROUTES = (
     agents.routes,
     conversations.attempt_routes,
+    assets.routes,
     keys.audit_routes,
     channels.routes,
     claims.routes,
@@ -50,6 +53,7 @@ ROUTES = (
     login.routes,
     messages.routes,
     health.metrics_routes,
+    report_pages.routes,
     pairing.routes,
     providers.routes,
     queue.routes,

@@ -26,7 +26,7 @@ from bullpen.core.network import is_loopback
 
 routes = Routes("login", "Login of browsers.")
 
-HOME = "/openapi/swagger"
+HOME = "/reports"
 """Where a browser is redirected after login."""
 
 NAME_LENGTH = 60
@@ -119,7 +119,7 @@ def me() -> Me:
 
 @routes.get("/", NO_SCOPE)
 def front() -> Redirect:
-    """Redirect a browser to the page that documents the API."""
+    """Redirect a browser to the first page."""
     return _redirect(HOME)
 
 

@@ -18,7 +18,7 @@ from bullpen.reports.read.database import (
     quote_name,
     read_tables,
 )
-from bullpen.reports.read.filter import EVERYTHING, Filter, check_filter, filter_column
+from bullpen.reports.read.filter import EVERYTHING, Filter, check_filter, filter_column, filters_of
 from bullpen.reports.read.freshness import Freshness, freshness_of
 from bullpen.reports.read.values import JsonValue, Value, to_json
 from bullpen.reports.report import Chart, Report, Table, View
@@ -221,3 +221,27 @@ def _parse_cursor(cursor: str, digest: str) -> int:
             hint="Read again from the first page.",
         )
     return int(offset)
+
+
+def read_options(directory: Path, report: Report) -> dict[str, list[str]]:
+    """By filter of a report: the values that occur in its tables, in order."""
+
+    def read(database: DuckDBPyConnection, _: Manifest) -> dict[str, list[str]]:
+        return {
+            name: [
+                str(row[0]) for row in database.execute(_select_options(report, name)).fetchall()
+            ]
+            for name in filters_of(report)
+        }
+
+    return read_tables(directory, report.tables, EVERYTHING, read)
+
+
+def _select_options(report: Report, name: str) -> str:
+    selects = [
+        f"SELECT {quote_name(column)} AS value FROM {quote_name(table.name)}"
+        for table in report.tables
+        if (column := filter_column(table, name)) is not None
+    ]
+    union = " UNION ".join(selects) or "SELECT NULL AS value"
+    return f"SELECT value FROM ({union}) WHERE value IS NOT NULL ORDER BY value"

@@ -1,0 +1,315 @@
+"""The pages of the reports: an overview, and a page for each report with its charts and tables."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+from csv import writer as csv_writer
+from dataclasses import asdict, dataclass, replace
+from datetime import date, timedelta
+from typing import Annotated
+from urllib.parse import urlencode
+from zoneinfo import ZoneInfo
+
+from flask import Response
+from pydantic import BaseModel, Field, field_validator
+
+from bullpen.api.context import api, caller
+from bullpen.api.portal.figures import make_figure
+from bullpen.api.portal.page import render_page
+from bullpen.api.route import READ, Described, Routes
+from bullpen.core.access.keys import Scope
+from bullpen.core.clock import HOUR, format_time, get_zone
+from bullpen.core.errors import UnknownReport
+from bullpen.reports.manifest import Manifest, read_manifest
+from bullpen.reports.read.answer import Answer, find_view, read_options, read_view
+from bullpen.reports.read.filter import Filter, filters_of, local_day
+from bullpen.reports.read.freshness import Freshness, freshness_of, require_manifest
+from bullpen.reports.read.values import format_duration, format_value
+from bullpen.reports.report import ChartKind, Report, View, list_reports, load_report
+from bullpen.reports.schema import Column, Type, Unit
+
+routes = Routes("pages", "Pages for a browser.")
+
+Html = Annotated[Response, Described("The page.", "text/html", {"type": "string"})]
+
+DAYS = 30
+ALL = "all"
+PERIODS = {"7": "7 days", "30": "30 days", "90": "90 days", "365": "A year", ALL: "All"}
+TABLE_ROWS = 200
+FIGURE_ROWS = 5000
+CSV_ROWS = 1_000_000
+OLD_AFTER = 3 * HOUR
+"""The service computes the reports each hour; after three, something is wrong."""
+ADDED = frozenset({Unit.COUNT, Unit.TOKENS, Unit.DOLLARS})
+"""Units whose values of several days can be added."""
+
+
+class Chosen(BaseModel):
+    """The filters of a page; they are in its address."""
+
+    period: str = Field("30", description="`7`, `30`, `90` or `365` days, or `all`.")
+    since: date | None = Field(None, description="The first day; replaces the period.")
+    until: date | None = Field(None, description="The last day.")
+    agent: str = ""
+    team: str = ""
+    channel: str = ""
+
+    @field_validator("since", "until", mode="before")
+    @classmethod
+    def empty_is_none(cls, value: object) -> object:
+        """Forms send an empty text for a day that was not chosen."""
+        return value or None
+
+    def filter(self, report: Report, today: date) -> Filter:
+        """The filter for a report; a filter that it does not have is left out."""
+        since = self.since
+        if since is None and self.until is None and self.period in PERIODS and self.period != ALL:
+            since = today - timedelta(days=int(self.period) - 1)
+        known = filters_of(report)
+        return Filter(
+            since=since,
+            until=self.until,
+            agent=self.agent or None if "agent" in known else None,
+            team=self.team or None if "team" in known else None,
+            channel=self.channel or None if "channel" in known else None,
+        )
+
+
+class ReportName(BaseModel):
+    """The name of a report."""
+
+    name: str
+
+
+class ViewName(ReportName):
+    """The names of a report and of one of its views."""
+
+    view: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Age:
+    """How old the numbers of a page are, as the page says it."""
+
+    freshness: Freshness | None
+    covers_from: str = ""
+    covers_until: str = ""
+    generated_at: str = ""
+    ago: str = ""
+    old: bool = False
+    can_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A report on the overview."""
+
+    address: str
+    title: str
+    question: str
+    figure: str
+    unit: str
+    points: str
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """The heading of a column."""
+
+    label: str
+    description: str
+    is_number: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A filter with its options."""
+
+    name: str
+    options: Sequence[str]
+    chosen: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A view on the page of its report."""
+
+    name: str
+    title: str
+    csv: str
+    columns: Sequence[Heading]
+    rows: Sequence[Sequence[str]]
+    total: int
+    figure: str | None
+    """The figure as JSON."""
+    is_heatmap: bool
+
+
+@routes.get("/reports", READ)
+def overview() -> Html:
+    """Show all reports with their newest numbers."""
+    manifest = _manifest()
+    freshness = None if manifest is None else _oldest(manifest)
+    chosen = Chosen() if manifest is None else Chosen(period=str(DAYS))
+    cards = [_card(each, manifest, chosen) for each in list_reports()]
+    return render_page(
+        "reports.html", section="reports", days=DAYS, age=_age(freshness), cards=cards
+    )
+
+
+@routes.get("/reports/<name>", READ, UnknownReport)
+def show(path: ReportName, query: Chosen) -> Html:
+    """Show a report: its charts and tables."""
+    report = load_report(path.name)
+    manifest = _manifest()
+    sections: list[Section] = []
+    choices: list[Choice] = []
+    if manifest is not None:
+        chosen = query.filter(report, _today(manifest))
+        sections = [_section(report, each, query, chosen) for each in report.views]
+        choices = _choices(report, query)
+    return render_page(
+        "report.html",
+        section="reports",
+        report=report,
+        address=f"/reports/{report.name}",
+        age=_age(None if manifest is None else freshness_of(manifest, report)),
+        periods=PERIODS,
+        chosen=query,
+        choices=choices,
+        sections=sections,
+        drawn=any(each.figure for each in sections),
+    )
+
+
+@routes.get("/reports/<name>/<view>.csv", READ, UnknownReport)
+def csv(path: ViewName, query: Chosen) -> Annotated[Response, Described("The rows.", "text/csv")]:
+    """Get all rows of a view as CSV."""
+    report = load_report(path.name)
+    view = find_view(report, path.view)
+    manifest = require_manifest(_manifest())
+    answer = _read(report, view, query.filter(report, _today(manifest)), CSV_ROWS)
+    text = io.StringIO()
+    writer = csv_writer(text)
+    writer.writerow([each.name for each in answer.columns])
+    writer.writerows(answer.rows)
+    response = Response(text.getvalue(), mimetype="text/csv")
+    name = f"{report.name}-{view.name}.csv"
+    response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
+    return response
+
+
+def _manifest() -> Manifest | None:
+    return read_manifest(api().settings.reports)
+
+
+def _today(manifest: Manifest) -> date:
+    return local_day(api().store.clock.now(), manifest.zone)
+
+
+def _oldest(manifest: Manifest) -> Freshness:
+    """The freshness of the report that covers least."""
+    known = [freshness_of(manifest, each) for each in list_reports()]
+    return min(known, key=lambda each: each.covers_until or 0)
+
+
+def _age(freshness: Freshness | None) -> Age:
+    can_run = caller().has_scope(Scope.ADMIN)
+    if freshness is None or freshness.covers_until is None:
+        return Age(freshness=None, can_run=can_run)
+    since = freshness.covers_from
+    passed = api().store.clock.now() - freshness.covers_until
+    return Age(
+        freshness=freshness,
+        covers_from="" if since is None else format_time(since, freshness.zone),
+        covers_until=format_time(freshness.covers_until, freshness.zone),
+        generated_at=format_time(freshness.generated_at, freshness.zone),
+        ago=format_duration(passed),
+        old=passed >= OLD_AFTER,
+        can_run=can_run,
+    )
+
+
+def _card(report: Report, manifest: Manifest | None, chosen: Chosen) -> Card:
+    """A report with its numbers by day, if one of its views has them."""
+    card = Card(f"/reports/{report.name}", report.title, report.question, "", "", "")
+    by_day = [each for each in report.views if _is_by_day(each)]
+    if manifest is None or not by_day:
+        return card
+    view = by_day[0]
+    answer = _read(report, view, chosen.filter(report, _today(manifest)), FIGURE_ROWS)
+    column = next(each for each in view.columns if view.chart and each.name == view.chart.y[0])
+    days: dict[str, float] = {}
+    for row in answer.records():
+        value = row[column.name]
+        if isinstance(value, int | float):
+            days[str(row["day"])] = days.get(str(row["day"]), 0) + value
+    if not days:
+        return card
+    values = [days[each] for each in sorted(days)]
+    added = column.unit in ADDED
+    shown = format_value(column, sum(values) if added else values[-1], _zone(answer))
+    unit = column.name.replace("_", " ") + ("" if added else ", last day")
+    return replace(card, figure=shown, unit=unit, points=_points(values))
+
+
+def _is_by_day(view: View) -> bool:
+    chart = view.chart
+    if chart is None or chart.x != "day" or chart.kind is ChartKind.HEATMAP:
+        return False
+    column = next(each for each in view.columns if each.name == chart.y[0])
+    return chart.series is None or column.unit in ADDED
+
+
+def _points(values: Sequence[float]) -> str:
+    """A line through these values, in a box of 100 by 30."""
+    if len(values) < 2:
+        return ""
+    top = max(values) or 1
+    step = 100 / (len(values) - 1)
+    return " ".join(f"{i * step:.1f},{29 - 28 * value / top:.1f}" for i, value in enumerate(values))
+
+
+def _section(report: Report, view: View, query: Chosen, chosen: Filter) -> Section:
+    answer = _read(report, view, chosen, FIGURE_ROWS)
+    figure = make_figure(view, answer.records())
+    zone = _zone(answer)
+    rows = [
+        [format_value(column, value, zone) for column, value in zip(view.columns, row, strict=True)]
+        for row in answer.rows[:TABLE_ROWS]
+    ]
+    return Section(
+        name=view.name,
+        title=view.title,
+        csv=f"/reports/{report.name}/{view.name}.csv?{_query_string(query)}",
+        columns=[_heading(each) for each in view.columns],
+        rows=rows,
+        total=answer.total,
+        figure=None if figure is None else json.dumps(asdict(figure)),
+        is_heatmap=view.chart is not None and view.chart.kind is ChartKind.HEATMAP,
+    )
+
+
+def _choices(report: Report, query: Chosen) -> list[Choice]:
+    """The filters of a report, with every value that occurs in it."""
+    options = read_options(api().settings.reports, report)
+    return [Choice(name, options[name], getattr(query, name)) for name in filters_of(report)]
+
+
+def _read(report: Report, view: View, chosen: Filter, limit: int) -> Answer:
+    return read_view(api().settings.reports, report, view, chosen, limit=limit)
+
+
+def _zone(answer: Answer) -> ZoneInfo:
+    return get_zone(answer.freshness.zone)
+
+
+def _query_string(query: Chosen) -> str:
+    return urlencode(query.model_dump(mode="json", exclude_defaults=True))
+
+
+def _heading(column: Column) -> Heading:
+    is_number = column.type in (Type.INTEGER, Type.NUMBER) and column.unit is not Unit.TIME
+    return Heading(column.name.replace("_", " "), column.description, is_number)

@@ -1,0 +1,44 @@
+// The button that computes the reports: starts a run, shows its progress, then loads the page again.
+
+const button = document.getElementById("run");
+const state = document.getElementById("run-state");
+const POLL_MS = 1000;
+
+async function call(path, method) {
+  const answer = await fetch(path, { method, headers: { "Content-Type": "application/json" }, body: method === "POST" ? "{}" : undefined });
+  const body = await answer.json();
+  if (!answer.ok) throw new Error([body.error, body.hint].filter(Boolean).join(". "));
+  return body;
+}
+
+async function follow() {
+  for (;;) {
+    const run = await call("/api/reports/run", "GET");
+    if (!run.running) {
+      if (run.error) throw new Error(run.error);
+      location.reload();
+      return;
+    }
+    state.textContent = run.progress || "Running …";
+    await new Promise((done) => setTimeout(done, POLL_MS));
+  }
+}
+
+async function guarded(work) {
+  button.disabled = true;
+  try {
+    await work();
+  } catch (error) {
+    state.textContent = error.message;
+    button.disabled = false;
+  }
+}
+
+button.addEventListener("click", () =>
+  guarded(async () => {
+    state.textContent = "Starting …";
+    await call("/api/reports/run", "POST");
+    await follow();
+  }),
+);
+if (button.dataset.running) guarded(follow);
