@@ -55,7 +55,8 @@ def install(app: Flask) -> None:
 def error_response(error: BullpenError) -> Response:
     """Return this error as a response: a page for a browser that asked for a page, else JSON."""
     status = error.http_status
-    if request.blueprint == PAGES and request.accept_mimetypes.accept_html:
+    preferred = request.accept_mimetypes.best_match(("application/json", "text/html"))
+    if request.blueprint == PAGES and preferred == "text/html":
         from bullpen.api.portal.page import render_problem  # the pages import this module
 
         response = render_problem(error)

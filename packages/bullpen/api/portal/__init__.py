@@ -1,1 +1,1 @@
-"""The pages of a browser: rendered on the server, styled by one stylesheet, without a build step."""
+"""The pages of a browser: rendered on the server, one stylesheet, no build step."""
