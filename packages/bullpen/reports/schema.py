@@ -19,7 +19,7 @@ class Type(StrEnum):
 
 
 class Unit(StrEnum):
-    """What a number counts, so that people see `1.5 s` and not `1500`."""
+    """What a number means, so that people see `1.5 s` and not `1500`."""
 
     COUNT = "count"
     MILLISECONDS = "ms"
@@ -31,6 +31,8 @@ class Unit(StrEnum):
     """Millionths of a dollar: integers, whose sums are exact."""
     SHARE = "share"
     """From 0 to 1."""
+    WEEKDAY = "weekday"
+    """From 1 (Monday) to 7."""
 
 
 @dataclass(frozen=True, slots=True)

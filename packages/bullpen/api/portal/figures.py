@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bullpen.reports import Chart, ChartKind, Column, Type, Unit, View
+from bullpen.reports.read.values import WEEKDAYS
 
 MAX_SERIES = 7
 """More lines or stacks than this cannot be told apart; the smallest ones become `other`."""
@@ -16,6 +17,7 @@ SUMMED = frozenset({Unit.COUNT, Unit.TOKENS, Unit.DOLLARS, Unit.MILLISECONDS})
 
 Value = str | int | float | bool | None
 Row = Mapping[str, Value]
+Points = dict[Value, Value]
 Axis = dict[str, object]
 
 
@@ -40,14 +42,17 @@ def make_figure(view: View, rows: Sequence[Row]) -> Figure | None:
 def _traces(chart: Chart, columns: Mapping[str, Column], rows: Sequence[Row]) -> Figure:
     values = columns[chart.y[0]]
     stacked = chart.kind is ChartKind.STACKED
-    series = _by_column(chart, rows) if chart.series is None else _by_series(chart, values, rows)
+    series = (
+        _by_column(chart, columns, rows)
+        if chart.series is None
+        else _by_series(chart, values, rows)
+    )
     traces: list[dict[str, object]] = []
     for name, points in series.items():
         xs = sorted(points, key=str) if columns[chart.x].type is Type.DATE else list(points)
-        label = columns[name].name.replace("_", " ") if name in columns else name
         trace: dict[str, object] = {
-            "name": label,
-            "x": xs,
+            "name": name.replace("_", " ") if chart.series is None else name,
+            "x": xs if columns[chart.x].type is Type.DATE else [_name(each) for each in xs],
             "y": [_scale(values, points[each]) for each in xs],
         }
         if chart.kind is ChartKind.LINE:
@@ -65,28 +70,35 @@ def _traces(chart: Chart, columns: Mapping[str, Column], rows: Sequence[Row]) ->
     return Figure(traces, layout)
 
 
-def _by_column(chart: Chart, rows: Sequence[Row]) -> dict[str, dict[Value, Value]]:
+def _by_column(
+    chart: Chart, columns: Mapping[str, Column], rows: Sequence[Row]
+) -> dict[str, Points]:
     """One series for each value column."""
-    return {y: {row[chart.x]: row[y] for row in rows} for y in chart.y}
+    return {y: _points(columns[y], ((row[chart.x], row[y]) for row in rows)) for y in chart.y}
 
 
-def _by_series(chart: Chart, values: Column, rows: Sequence[Row]) -> dict[str, dict[Value, Value]]:
+def _by_series(chart: Chart, values: Column, rows: Sequence[Row]) -> dict[str, Points]:
     """One series for each value of the series' column, the largest first."""
     assert chart.series is not None
-    series: defaultdict[str, dict[Value, Value]] = defaultdict(dict)
+    pairs: defaultdict[str, list[tuple[Value, Value]]] = defaultdict(list)
     for row in rows:
-        name = row[chart.series]
-        series["none" if name is None else str(name)][row[chart.x]] = row[chart.y[0]]
+        pairs[_name(row[chart.series])].append((row[chart.x], row[chart.y[0]]))
+    series = {name: _points(values, each) for name, each in pairs.items()}
     ordered = sorted(series, key=lambda name: -sum(map(_number, series[name].values())))
     kept, rest = ordered[:MAX_SERIES], ordered[MAX_SERIES:]
     found = {name: series[name] for name in kept}
     if rest and values.unit in SUMMED:
-        total: defaultdict[Value, Value] = defaultdict(int)
-        for name in rest:
-            for x, y in series[name].items():
-                total[x] = _number(total[x]) + _number(y)
-        found[OTHER] = dict(total)
+        found[OTHER] = _points(values, (pair for name in rest for pair in pairs[name]))
     return found
+
+
+def _points(column: Column, pairs: Iterable[tuple[Value, Value]]) -> Points:
+    """The values by place; two values at one place are added if that makes sense."""
+    points: Points = {}
+    for x, y in pairs:
+        adds = x in points and column.unit in SUMMED
+        points[x] = _number(points[x]) + _number(y) if adds else y
+    return points
 
 
 def _heatmap(chart: Chart, columns: Mapping[str, Column], rows: Sequence[Row]) -> Figure:
@@ -97,8 +109,9 @@ def _heatmap(chart: Chart, columns: Mapping[str, Column], rows: Sequence[Row]) -
     cells = {(row[chart.x], row[chart.y[0]]): _scale(values, row[chart.series]) for row in rows}
     trace: dict[str, object] = {
         "type": "heatmap",
-        "x": xs,
-        "y": ys,
+        "x": [_label(columns[chart.x], each) for each in xs],
+        "y": [_label(columns[chart.y[0]], each) for each in ys],
+        "zmin": 0,
         "z": [[cells.get((x, y)) for x in xs] for y in ys],
         "colorbar": {"thickness": 10, "outlinewidth": 0, **_number_axis(values)},
         "hovertemplate": "%{x} · %{y}: %{z}<extra></extra>",
@@ -108,6 +121,14 @@ def _heatmap(chart: Chart, columns: Mapping[str, Column], rows: Sequence[Row]) -
         "yaxis": {"type": "category", "autorange": "reversed"},
     }
     return Figure([trace], layout)
+
+
+def _label(column: Column, value: Value) -> str:
+    return WEEKDAYS[int(_number(value)) - 1] if column.unit is Unit.WEEKDAY else _name(value)
+
+
+def _name(value: Value) -> str:
+    return "none" if value is None else str(value)
 
 
 def _category_or_date(column: Column) -> Axis:

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from csv import writer as csv_writer
 from dataclasses import asdict, dataclass, replace
 from datetime import date, timedelta
+from functools import lru_cache
+from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
@@ -15,7 +17,7 @@ from zoneinfo import ZoneInfo
 from flask import Response
 from pydantic import BaseModel, Field, field_validator
 
-from bullpen.api.context import api, caller
+from bullpen.api.context import api, caller, require_reach
 from bullpen.api.portal.figures import make_figure
 from bullpen.api.portal.page import render_page
 from bullpen.api.route import READ, Described, Routes
@@ -23,7 +25,7 @@ from bullpen.core.access.keys import Scope
 from bullpen.core.clock import HOUR, format_time, get_zone
 from bullpen.core.errors import UnknownReport
 from bullpen.reports.manifest import Manifest, read_manifest
-from bullpen.reports.read.answer import Answer, find_view, read_options, read_view
+from bullpen.reports.read.answer import Answer, find_view, read_options, read_view, read_views
 from bullpen.reports.read.filter import Filter, filters_of, local_day
 from bullpen.reports.read.freshness import Freshness, freshness_of, require_manifest
 from bullpen.reports.read.values import format_duration, format_value
@@ -168,8 +170,12 @@ def show(path: ReportName, query: Chosen) -> Html:
     choices: list[Choice] = []
     if manifest is not None:
         chosen = query.filter(report, _today(manifest))
-        sections = [_section(report, each, query, chosen) for each in report.views]
-        choices = _choices(report, query)
+        answers = read_views(api().settings.reports, report, chosen, limit=FIGURE_ROWS)
+        sections = [
+            _section(report, view, answer, query)
+            for view, answer in zip(report.views, answers, strict=True)
+        ]
+        choices = _choices(report, manifest, query)
     return render_page(
         "report.html",
         section="reports",
@@ -202,6 +208,7 @@ def csv(path: ViewName, query: Chosen) -> Annotated[Response, Described("The row
 
 
 def _manifest() -> Manifest | None:
+    require_reach(None)  # the numbers are those of all agents
     return read_manifest(api().settings.reports)
 
 
@@ -272,8 +279,7 @@ def _points(values: Sequence[float]) -> str:
     return " ".join(f"{i * step:.1f},{29 - 28 * value / top:.1f}" for i, value in enumerate(values))
 
 
-def _section(report: Report, view: View, query: Chosen, chosen: Filter) -> Section:
-    answer = _read(report, view, chosen, FIGURE_ROWS)
+def _section(report: Report, view: View, answer: Answer, query: Chosen) -> Section:
     figure = make_figure(view, answer.records())
     zone = _zone(answer)
     rows = [
@@ -292,10 +298,16 @@ def _section(report: Report, view: View, query: Chosen, chosen: Filter) -> Secti
     )
 
 
-def _choices(report: Report, query: Chosen) -> list[Choice]:
+def _choices(report: Report, manifest: Manifest, query: Chosen) -> list[Choice]:
     """The filters of a report, with every value that occurs in it."""
-    options = read_options(api().settings.reports, report)
+    options = _options(api().settings.reports, report.name, manifest.generated_at)
     return [Choice(name, options[name], getattr(query, name)) for name in filters_of(report)]
+
+
+@lru_cache(maxsize=64)
+def _options(directory: Path, name: str, generated_at: int) -> dict[str, list[str]]:
+    """The values of each filter; they change only with a run of the job."""
+    return read_options(directory, load_report(name))
 
 
 def _read(report: Report, view: View, chosen: Filter, limit: int) -> Answer:

@@ -135,7 +135,9 @@ def _one_if(condition: Expression) -> Expression:
 
 DAY = Column("day", Type.DATE, "The day.")
 HOUR = Column("hour", Type.INTEGER, "The hour of the day, from 0 to 23.")
-WEEKDAY = Column("weekday", Type.INTEGER, "The day of the week, from 1 (Monday) to 7.")
+WEEKDAY = Column(
+    "weekday", Type.INTEGER, "The day of the week, from 1 (Monday) to 7.", Unit.WEEKDAY
+)
 AGENT = Column("agent", Type.TEXT, "The agent.")
 TEAM = Column("team_id", Type.TEXT, "The team; NULL without a team.")
 CHANNEL = Column("channel", Type.TEXT, "The channel or account.")

@@ -113,8 +113,12 @@ def read_view(
     cursor: str | None = None,
 ) -> Answer:
     """The rows of a view, from the cursor on."""
-    question = _Question(report, view.name, view.title, view.columns, view.chart, view.sql, chosen)
+    question = _view_question(report, view, chosen)
     return _read(directory, question, tables_of(report, view), limit, cursor)
+
+
+def _view_question(report: Report, view: View, chosen: Filter) -> _Question:
+    return _Question(report, view.name, view.title, view.columns, view.chart, view.sql, chosen)
 
 
 def read_table(
@@ -145,6 +149,27 @@ class _Question:
     filter: Filter
 
 
+def read_views(
+    directory: Path, report: Report, chosen: Filter = EVERYTHING, *, limit: int
+) -> list[Answer]:
+    """The first rows of each view of a report, all from the same run of the job."""
+    check_filter(report, chosen)
+
+    def read(database: DuckDBPyConnection, manifest: Manifest) -> list[Answer]:
+        return [
+            _answer(
+                database,
+                manifest,
+                _view_question(report, each, chosen),
+                tables_of(report, each),
+                limit,
+            )
+            for each in report.views
+        ]
+
+    return read_tables(directory, report.tables, chosen, read)
+
+
 def _read(
     directory: Path,
     question: _Question,
@@ -155,41 +180,51 @@ def _read(
     check_filter(question.report, question.filter)
 
     def read(database: DuckDBPyConnection, manifest: Manifest) -> Answer:
-        digest = _digest(manifest, question, tables)
-        offset = 0 if cursor is None else _parse_cursor(cursor, digest)
-        select_answer(database, question.sql)
-        total = count_answer(database)
-        rows = database.execute(
-            f"SELECT {cast_columns(question.columns)} FROM {ANSWER}"
-            " ORDER BY rowid LIMIT ? OFFSET ?",
-            [limit, offset],
-        ).fetchall()
-        end = offset + len(rows)
-        return Answer(
-            report=question.report.name,
-            view=question.name,
-            title=question.title,
-            columns=question.columns,
-            chart=question.chart,
-            rows=tuple(rows),
-            total=total,
-            next_cursor=f"{digest}-{end}" if rows and end < total else None,
-            filter=question.filter,
-            ignored_filters=tuple(
-                each
-                for each in question.filter.values()
-                if not any(filter_column(table, each) for table in tables)
-            ),
-            freshness=freshness_of(manifest, question.report),
-        )
+        return _answer(database, manifest, question, tables, limit, cursor)
 
     return read_tables(directory, tables, question.filter, read)
+
+
+def _answer(
+    database: DuckDBPyConnection,
+    manifest: Manifest,
+    question: _Question,
+    tables: tuple[Table, ...],
+    limit: int,
+    cursor: str | None = None,
+) -> Answer:
+    digest = _digest(manifest, question, tables)
+    offset = 0 if cursor is None else _parse_cursor(cursor, digest)
+    select_answer(database, question.sql)
+    total = count_answer(database)
+    rows = database.execute(
+        f"SELECT {cast_columns(question.columns)} FROM {ANSWER} ORDER BY rowid LIMIT ? OFFSET ?",
+        [limit, offset],
+    ).fetchall()
+    end = offset + len(rows)
+    return Answer(
+        report=question.report.name,
+        view=question.name,
+        title=question.title,
+        columns=question.columns,
+        chart=question.chart,
+        rows=tuple(rows),
+        total=total,
+        next_cursor=f"{digest}-{end}" if rows and end < total else None,
+        filter=question.filter,
+        ignored_filters=tuple(
+            each
+            for each in question.filter.values()
+            if not any(filter_column(table, each) for table in tables)
+        ),
+        freshness=freshness_of(manifest, question.report),
+    )
 
 
 def select_answer(database: DuckDBPyConnection, sql: str) -> None:
     """Store the rows of a query in the temporary table of the answer."""
     # The order of a subquery would be lost; a table keeps the order in which it was filled.
-    database.execute(f"CREATE TEMP TABLE {ANSWER} AS {sql}")
+    database.execute(f"CREATE OR REPLACE TEMP TABLE {ANSWER} AS {sql}")
 
 
 def count_answer(database: DuckDBPyConnection) -> int:

@@ -12,6 +12,8 @@ from bullpen.reports.schema import Column, Unit
 Value = str | int | float | bool | date | None
 """What a cell of a report contains."""
 
+WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+
 JsonValue = str | int | float | bool | None
 
 _STEPS = ((DAY, "d", HOUR, "h"), (HOUR, "h", MINUTE, "min"), (MINUTE, "min", SECOND, "s"))
@@ -58,6 +60,8 @@ def format_value(column: Column, value: Value, zone: ZoneInfo) -> str:
             return format_dollars(value / 1_000_000)
         case Unit.SHARE:
             return f"{value * 100:.1f} %"
+        case Unit.WEEKDAY:
+            return WEEKDAYS[round(value) - 1]
         case _:
             return format_number(value)
 

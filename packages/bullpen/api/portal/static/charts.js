@@ -5,6 +5,14 @@ const SERIES = {
   dark: ["#86aaf7", "#f0a26f", "#6fcaa6", "#cf9be6", "#e5c463", "#7fcbe6", "#f094b3", "#8b9099"],
 };
 
+// A state has the same colour on every page.
+const STATES = [
+  [/dead|failed|crash|lost/, ["#b3261e", "#f2938c"]],
+  [/done|completed|delivered|first try/, ["#2a8061", "#6fcaa6"]],
+  [/retr|back-off|wait/, ["#b3861b", "#e5c463"]],
+  [/unknown/, ["#8d4bab", "#cf9be6"]],
+];
+
 function isDark() {
   const theme = document.documentElement.dataset.theme;
   return theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
@@ -30,8 +38,16 @@ function layoutOf(figure) {
   };
 }
 
+function colourOf(name) {
+  const state = STATES.find(([words]) => words.test(name));
+  return state && state[1][isDark() ? 1 : 0];
+}
+
 function traceOf(trace) {
-  if (trace.type !== "heatmap") return trace;
+  if (trace.type !== "heatmap") {
+    const colour = colourOf(trace.name);
+    return { ...trace, marker: { color: colour }, line: { color: colour, width: 2 } };
+  }
   const scale = isDark()
     ? [[0, "#1e2125"], [1, "#86aaf7"]]
     : [[0, "#ffffff"], [1, "#2456c4"]];
