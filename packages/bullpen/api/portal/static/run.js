@@ -14,12 +14,10 @@ async function call(path, method) {
 async function follow() {
   for (;;) {
     const run = await call("/api/reports/run", "GET");
-    if (!run.running) {
-      if (run.error) throw new Error(run.error);
-      location.reload();
-      return;
-    }
-    state.textContent = run.progress || "Running …";
+    if (run.state === "failed") throw new Error([run.error, run.hint].filter(Boolean).join(". "));
+    if (run.state !== "running") return location.reload();
+    const seconds = run.startedAt ? Math.round((Date.now() - run.startedAt) / 1000) : 0;
+    state.textContent = seconds > 0 ? `Computing for ${seconds} s …` : "Computing …";
     await new Promise((done) => setTimeout(done, POLL_MS));
   }
 }
@@ -41,4 +39,7 @@ button.addEventListener("click", () =>
     await follow();
   }),
 );
-if (button.dataset.running) guarded(follow);
+
+// A run that is in progress already, started in another window or by the service.
+const running = await call("/api/reports/run", "GET").catch(() => null);
+if (running?.state === "running") guarded(follow);
