@@ -187,7 +187,7 @@ def test_a_form_of_another_site_posts_nothing(served: Served, kind: str) -> None
 def test_a_browser_comes_in_by_a_link_once(served: Served) -> None:
     url = served.post("/api/login-links")["url"]
     came = served.follow(url)
-    assert (came.status_code, came.headers["Location"]) == (302, "/openapi/swagger")
+    assert (came.status_code, came.headers["Location"]) == (302, "/reports")
     cookie = came.headers["Set-Cookie"]
     assert "HttpOnly" in cookie
     assert "SameSite=Lax" in cookie

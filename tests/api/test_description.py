@@ -12,7 +12,7 @@ from bullpen.api.routes import ROUTES
 from bullpen.core.access.keys import Scope
 from tests.api.served import Served
 
-PUBLIC = {"/", "/healthz", "/readyz", "/login", "/api/proof"}
+PUBLIC = {"/", "/assets/{checksum}/{name}", "/healthz", "/readyz", "/login", "/api/proof"}
 REFERENCE = """
 POST /api/message
 GET /api/responses

@@ -16,7 +16,7 @@ async function follow() {
     const run = await call("/api/reports/run", "GET");
     if (run.state === "failed") throw new Error([run.error, run.hint].filter(Boolean).join(". "));
     if (run.state !== "running") return location.reload();
-    const seconds = run.startedAt ? Math.round((Date.now() - run.startedAt) / 1000) : 0;
+    const seconds = run.started_at ? Math.round((Date.now() - run.started_at) / 1000) : 0;
     state.textContent = seconds > 0 ? `Computing for ${seconds} s …` : "Computing …";
     await new Promise((done) => setTimeout(done, POLL_MS));
   }
