@@ -103,6 +103,7 @@ ENTRIES: Mapping[str, Entry] = {
     "queue status": Entry(queue.QueueStatus),
     "report list": Entry(list[reports.ReportState], storeless=True),
     "report show": Entry(reports.ReportRows, "people --since 2026-10-01", storeless=True),
+    "report sql": Entry(reports.SqlResult, "'SELECT * FROM people'", storeless=True),
     "response ack": Entry(queue.Bulk, "{response}"),
     "response drop": Entry(queue.Bulk, "{response} --yes"),
     "response list": Entry(list[queue.Response]),

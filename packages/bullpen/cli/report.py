@@ -24,6 +24,7 @@ NEXT_STEPS = "Next: bullpen report show REPORT, bullpen report run"
     modules={
         "run": "bullpen.cli.report_run:run",
         "show": "bullpen.cli.report_show:show",
+        "sql": "bullpen.cli.report_sql:sql",
     },
 )
 def report() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pydantic import JsonValue
+
 from tests.cli.schemas.base import Document
 
 Cell = str | int | float | bool | None
@@ -62,3 +64,17 @@ class Computed(Document):
     covers_until: int | None
     waiting_for: list[str]
     seconds: float
+
+
+class SqlColumn(Document):
+    name: str
+    type: str
+
+
+class SqlResult(Document):
+    columns: list[SqlColumn]
+    rows: list[list[JsonValue]]
+    truncated: bool
+    covers_until: int | None
+    generated_at: int
+    zone: str

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from bullpen.core.errors import ReportsDamaged, ReportsError
-from bullpen.reports.manifest import MANIFEST, Manifest, ResultFile, read_manifest
+from bullpen.reports.manifest import MANIFEST, FactFile, Manifest, ResultFile, read_manifest
 from bullpen.reports.read.filter import DAY, Filter, filter_column
 from bullpen.reports.read.freshness import require_manifest
 from bullpen.reports.report import Table
@@ -65,14 +65,18 @@ def read_tables(
     chosen: Filter,
     read: Callable[[duckdb.DuckDBPyConnection, Manifest], Result],
 ) -> Result:
-    """Call `read` with a database that has these tables, filtered, and with their manifest.
+    """Call `read` with a database that has these tables, filtered, and with their manifest."""
+    return with_manifest(
+        directory, lambda manifest: _read_once(directory, manifest, tables, chosen, read)
+    )
 
-    If a run has replaced files in between, it is called again with the new manifest.
-    """
+
+def with_manifest(directory: Path, read: Callable[[Manifest], Result]) -> Result:
+    """Call `read` with the manifest, and again if a run has replaced its files in between."""
     manifest = require_manifest(read_manifest(directory))
     for _ in range(READ_TRIES):
         try:
-            return _read_once(directory, manifest, tables, chosen, read)
+            return read(manifest)
         except Missing as missing:
             newer = require_manifest(read_manifest(directory))
             if newer == manifest:
@@ -94,7 +98,7 @@ def _read_once(
     with open_database() as database:
         try:
             for table in tables:
-                files = _check_files(directory, files_in(manifest, table, chosen))
+                files = check_files(directory, files_in(manifest, table, chosen))
                 paths += files
                 database.execute(_create_view(table, files, chosen))
             return read(database, manifest)
@@ -113,7 +117,7 @@ def files_in(manifest: Manifest, table: Table, chosen: Filter) -> list[ResultFil
     return [each for each in manifest.results.get(table.name, ()) if first <= each.month <= last]
 
 
-def _check_files(directory: Path, files: Iterable[ResultFile]) -> list[Path]:
+def check_files(directory: Path, files: Iterable[ResultFile | FactFile]) -> list[Path]:
     """The paths of files, which have the size that the manifest says."""
     paths = []
     for each in files:
