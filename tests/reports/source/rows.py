@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ from sqlalchemy import Boolean, Column, Double, Table, Text, insert
 
 from bullpen.core.models import whole_schema
 from bullpen.core.store.base import Store
+from bullpen.reports.facts.tables import FactTable
 
 Row = dict[str, Any]
 
@@ -39,6 +41,13 @@ def write_rows(store: Store, table: str, rows: Iterable[Mapping[str, Any]]) -> N
     """Insert the rows in one transaction."""
     with store.engine.begin() as connection:
         connection.execute(insert(store_table(table)), list(rows))
+
+
+def expected_fact(table: FactTable, row: Row, *, archived: bool = False) -> Row:
+    """The fact of a row of the store."""
+    fields = json.loads(row.get("data") or "{}") if table.fields else {}
+    values = {**dict.fromkeys(table.fields), **row, **fields, "archived": archived}
+    return {each.name: values[each.name] for each in table.columns}
 
 
 def _value(column: Column[Any], number: int, row_id: int) -> str | int | float | bool:

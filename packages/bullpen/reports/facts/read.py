@@ -1,4 +1,4 @@
-"""Read facts as Arrow record batches, by ADBC: a range of ids, some columns, some filters.
+"""Read facts as Arrow record batches, by ADBC: a range of ids, some columns, a condition.
 
 Spark's tasks run this, also on other machines: it imports PyArrow and the drivers of ADBC, and
 nothing else that the machine may not have. SQLite is read in short statements, because a reader
@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 from bullpen.core.errors import NotShared, StoreError, StoreUnavailable
 from bullpen.core.text import SecretMask, mask_url, url_secrets
-from bullpen.reports.facts.tables import FactTable, Filter, quote_name
+from bullpen.reports.facts.tables import FactTable, quote_name
 from bullpen.reports.schema import Schema, Type
 
 if TYPE_CHECKING:
@@ -133,13 +133,16 @@ def read_range(
     table: FactTable,
     names: Sequence[str],
     ids: IdRange,
-    filters: Sequence[Filter] = (),
+    where: str = "",
 ) -> Iterator[pa.RecordBatch]:
-    """The columns of these names, of all rows with these ids that the filters select."""
+    """The columns of these names, of all rows with these ids.
+
+    `where` is a condition on any columns, in the SQL of the database.
+    """
     columns = table.select_columns(names)
     schema = arrow_schema(columns)
     read = _read_sqlite if address.dialect == "sqlite" else _read_postgres
-    for batch in read(address, table, columns, ids, filters):
+    for batch in read(address, table, columns, ids, where):
         if batch.num_rows:
             yield batch if batch.schema == schema else _cast(batch, schema)
 
@@ -149,7 +152,7 @@ def _read_sqlite(
     table: FactTable,
     columns: Schema,
     ids: IdRange,
-    filters: Sequence[Filter],
+    where: str,
 ) -> Iterator[pa.RecordBatch]:
     """A batch for each statement."""
     names = [each.name for each in columns]
@@ -157,7 +160,7 @@ def _read_sqlite(
     with open_file(address) as fetch:
         for first in range(ids.first, ids.last + 1, table.batch_ids):
             last = min(first + table.batch_ids - 1, ids.last)
-            sql = table.select("sqlite", names, first, last, filters)
+            sql = table.select("sqlite", names, first, last, where)
             with address.translate_errors(f"cannot read the table {table.name}"):
                 batch = fetch(sql, columns)
             yield batch
@@ -220,10 +223,10 @@ def _read_postgres(
     table: FactTable,
     columns: Schema,
     ids: IdRange,
-    filters: Sequence[Filter],
+    where: str,
 ) -> Iterator[pa.RecordBatch]:
     names = [each.name for each in columns]
-    sql = table.select("postgresql", names, ids.first, ids.last, filters)
+    sql = table.select("postgresql", names, ids.first, ids.last, where)
     with (
         closing(address.connect()) as connection,
         closing(connection.cursor()) as cursor,

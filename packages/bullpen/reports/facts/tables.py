@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 from bullpen.core.errors import InputError
 from bullpen.core.text import describe_unknown
@@ -25,8 +24,6 @@ REPORT_EVENTS = (
 )
 """The types of events that reports are computed from; the job lands no others."""
 
-Literal = str | int | float | bool
-
 _POSTGRES_TYPES = {
     Type.TEXT: "text",
     Type.INTEGER: "bigint",
@@ -37,54 +34,9 @@ _POSTGRES_TYPES = {
 _SQLITE_TYPES = {Type.TEXT: "TEXT", Type.INTEGER: "INTEGER", Type.NUMBER: "REAL"}
 
 
-class Operator(StrEnum):
-    """How a filter compares a column."""
-
-    EQUAL = "="
-    LESS = "<"
-    AT_MOST = "<="
-    GREATER = ">"
-    AT_LEAST = ">="
-    IN = "IN"
-    IS_NULL = "IS NULL"
-    IS_NOT_NULL = "IS NOT NULL"
-
-
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """A condition on a column, which the database checks."""
-
-    column: str
-    operator: Operator
-    values: tuple[Literal, ...] = ()
-
-    def sql(self, dialect: str, expression: str) -> str:
-        """The condition on the column's expression."""
-        values = [quote_literal(dialect, each) for each in self.values]
-        match self.operator:
-            case Operator.IS_NULL | Operator.IS_NOT_NULL:
-                return f"{expression} {self.operator}"
-            case Operator.IN:
-                return f"{expression} IN ({', '.join(values)})"
-            case _:
-                if dialect == "postgresql" and isinstance(self.values[0], str):
-                    # Like Spark and SQLite, and not in the order of the database's language.
-                    expression = f'{expression} COLLATE "C"'
-                return f"{expression} {self.operator} {values[0]}"
-
-
 def quote_name(name: str) -> str:
     """A name in SQL, also if it is a word of the language."""
     return f'"{name}"'
-
-
-def quote_literal(dialect: str, value: Literal) -> str:
-    """A value in SQL."""
-    if isinstance(value, bool):
-        return str(int(value)) if dialect == "sqlite" else str(value).lower()
-    if isinstance(value, str):
-        return "'" + value.replace("'", "''") + "'"
-    return repr(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,8 +58,8 @@ class FactTable:
     """Whether the job lands it."""
     not_landed: tuple[str, ...] = ()
     """Columns that the job leaves out."""
-    landed_rows: tuple[Filter, ...] = ()
-    """Which rows the job lands."""
+    landed_rows: str = ""
+    """The condition on the rows that the job lands; empty means all."""
 
     @property
     def landed_columns(self) -> Schema:
@@ -124,40 +76,52 @@ class FactTable:
         return tuple(known[name] for name in names)
 
     def select(
-        self, dialect: str, names: Sequence[str], first: int, last: int, filters: Sequence[Filter]
+        self, dialect: str, names: Sequence[str], first: int, last: int, where: str = ""
     ) -> str:
-        """SQL that selects these columns of the rows with these ids that all filters select.
+        """SQL that selects these columns of the rows with these ids.
 
-        All rows come from one statement, and so from one moment: a row that is moved to the
-        archive meanwhile is selected once.
+        `where` is a condition on any columns of the table. All rows come from one statement, and
+        so from one moment: a row that is moved to the archive meanwhile is selected once.
         """
-        parts = []
-        for table in self.stored_in:
-            sql = {each.name: self._expression(dialect, each, table) for each in self.columns}
-            selected = ", ".join(f"{sql[name]} AS {quote_name(name)}" for name in names)
-            where = [f"{sql['id']} BETWEEN {first} AND {last}"]
-            where += [each.sql(dialect, sql[each.column]) for each in filters]
-            source = self._from(dialect, table)
-            # Names are of the tables below, and values are quoted.
-            sql_text = f"SELECT {selected} FROM {source} WHERE {' AND '.join(where)}"  # noqa: S608
-            parts.append(sql_text)
-        return " UNION ALL ".join(parts)
+        return " UNION ALL ".join(
+            self._select_from(each, dialect, names, f"BETWEEN {first} AND {last}", where)
+            for each in self.stored_in
+        )
 
-    def _from(self, dialect: str, table: str) -> str:
-        if not self.fields or dialect == "sqlite":
-            return table
-        # PostgreSQL would parse the object once for each field.
+    def _select_from(
+        self, table: str, dialect: str, names: Sequence[str], ids: str, where: str
+    ) -> str:
+        # The condition uses the names of the columns. Both databases see through the subquery.
+        inner = [each.name for each in self.columns] if where else names
+        kinds = {each.name: each for each in self.columns}
+        columns = ", ".join(
+            f"{self._expression(dialect, kinds[each], table)} AS {quote_name(each)}"
+            for each in inner
+        )
+        source = table
+        if dialect == "postgresql" and not set(self.fields).isdisjoint(inner):
+            source += self._join_fields()
+        sql = f"SELECT {columns} FROM {source} WHERE {table}.id {ids}"  # noqa: S608 - our names
+        if not where:
+            return sql
+        selected = ", ".join(map(quote_name, names))
+        # On a line of its own: the condition may end with a comment.
+        return f"SELECT {selected} FROM ({sql}) AS facts WHERE ({where}\n)"  # noqa: S608
+
+    def _join_fields(self) -> str:
+        """Parses the JSON once, and not once for each field."""
         fields = ", ".join(
             f"{quote_name(each.name)} {_POSTGRES_TYPES[each.type]}"
             for each in self.columns
             if each.name in self.fields
         )
-        return f"{table} LEFT JOIN LATERAL json_to_record(data::json) AS field({fields}) ON true"
+        return f" LEFT JOIN LATERAL json_to_record(data::json) AS field({fields}) ON true"
 
     def _expression(self, dialect: str, column: Column, table: str) -> str:
         name = column.name
         if name == "archived":
-            return quote_literal(dialect, table != self.stored_in[0])
+            is_archive = table != self.stored_in[0]
+            return str(int(is_archive)) if dialect == "sqlite" else str(is_archive)
         if name not in self.fields:
             return f"{table}.{quote_name(name)}"
         if dialect == "sqlite":
@@ -241,7 +205,7 @@ EVENTS = FactTable(
     stored_in=("events",),
     landed=True,
     not_landed=("data",),
-    landed_rows=(Filter("type", Operator.IN, REPORT_EVENTS),),
+    landed_rows="type IN ({})".format(", ".join(f"'{each}'" for each in REPORT_EVENTS)),
     fields=(
         *("channel", "sender", "sender_id", "from_agent", "parent_id", "hop", "team_id"),
         *("available_at", "kind", "error", "fingerprint", "wait"),

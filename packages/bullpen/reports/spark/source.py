@@ -6,20 +6,22 @@
     spark.read.format("bullpen").option("table", "attempts").load()
 
 Rows come as Arrow batches. Each partition is a range of ids, which a task reads from the database.
-Only the columns that are asked for are read, and the database checks the filters.
+Only the columns and rows that the options ask for are read.
+
+There is no `pushFilters`: in Spark 4.3, a DataFrame keeps the filters of its last query, so that
+after `runs.where("id < 3").count()` also `runs.count()` counts three rows. The option `where` has
+no such effect.
 """
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyspark.sql import datasource as spark_filters
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -40,7 +42,7 @@ from pyspark.sql.types import (
 
 from bullpen.core.errors import BullpenError, InputError, StoreBusy, StoreReplaced
 from bullpen.reports.facts.read import RANGE_ROWS, IdRange, StoreAddress, read_range
-from bullpen.reports.facts.tables import FactTable, Filter, Literal, Operator, find_table
+from bullpen.reports.facts.tables import FactTable, find_table
 from bullpen.reports.schema import Schema, Type
 
 if TYPE_CHECKING:
@@ -50,13 +52,10 @@ if TYPE_CHECKING:
     from bullpen.core.settings import Settings
     from bullpen.core.store.base import Store
 
-FILTER_PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 MAX_ROWS_PER_BATCH = 500_000
 """Of a stream."""
 TARGET_SECONDS = 30.0
 """How long a stream that ends waits for transactions that are writing when it begins."""
-MAX_VALUES = 1000
-"""Of a filter; longer lists are left to Spark."""
 
 Json = dict[str, object]
 
@@ -70,8 +69,7 @@ TYPES: Mapping[Type, DataType] = {
 
 
 def register(spark: SparkSession) -> None:
-    """Let this session read the store; the database checks filters from now on."""
-    spark.conf.set(FILTER_PUSHDOWN, "true")
+    """Let this session read the store by `spark.read.format("bullpen")`."""
     spark.dataSource.register(BullpenDataSource)
 
 
@@ -87,6 +85,7 @@ class BullpenDataSource(DataSource):
     |---|---|
     | `table` | `attempts`, `events`, `messages` or `responses` |
     | `columns` | the columns to read, such as `id,agent,cost`; by default all |
+    | `where` | a condition in the SQL of the database, such as `outcome = 'failed'` |
     | `home` | the home of Bullpen; by default that of the environment |
     | `url` | the database; by default that of the home's settings |
     | `rowsPerPartition` | the largest range that one task reads; by default 250 000 ids |
@@ -127,7 +126,7 @@ class Query:
     home: Path
     table: FactTable
     columns: tuple[str, ...]
-    filters: tuple[Filter, ...] = ()
+    where: str = ""
     partition_rows: int = RANGE_ROWS
     partitions: int | None = None
     batch_rows: int = MAX_ROWS_PER_BATCH
@@ -147,6 +146,7 @@ class Query:
             home=settings.home,
             table=table,
             columns=tuple(names or (each.name for each in table.columns)),
+            where=options.get("where", ""),
             partition_rows=_positive(options, "rowsPerPartition", RANGE_ROWS),
             partitions=None if partitions is None else _positive(options, "numPartitions", 1),
             batch_rows=_positive(options, "maxRowsPerBatch", MAX_ROWS_PER_BATCH),
@@ -162,7 +162,7 @@ class Query:
     def read(self, ids: IdRange) -> Iterator[pa.RecordBatch]:
         """The rows of a range."""
         with _hints():
-            yield from read_range(self.address, self.table, self.columns, ids, self.filters)
+            yield from read_range(self.address, self.table, self.columns, ids, self.where)
 
 
 class BatchReader(DataSourceReader):
@@ -170,11 +170,6 @@ class BatchReader(DataSourceReader):
 
     def __init__(self, query: Query) -> None:
         self.query = query
-
-    @property
-    def pushFilters(self) -> PushFilters:  # noqa: N802
-        """What Spark calls with the filters, if the session allows it."""
-        return PushFilters(self)
 
     def partitions(self) -> Sequence[InputPartition]:
         """Ranges of ids."""
@@ -193,62 +188,6 @@ class BatchReader(DataSourceReader):
         """The rows of a range; Spark makes a partition without a range if there is none."""
         if partition.value is not None:
             yield from self.query.read(partition.value)
-
-
-class PushFilters:
-    """The method `pushFilters` of a reader.
-
-    Spark refuses a reader that overrides the method in a session that does not allow it, and tells
-    an override by `__func__`. With this one, the source works in every session.
-    """
-
-    __func__ = DataSourceReader.pushFilters
-
-    def __init__(self, reader: BatchReader) -> None:
-        self._reader = reader
-
-    def __call__(self, filters: list[spark_filters.Filter]) -> Iterable[spark_filters.Filter]:
-        """Let the database check the filters that it understands; returns the others."""
-        query = self._reader.query
-        parsed = [(each, parse_filter(each)) for each in filters]
-        ours = tuple(each for _, each in parsed if each is not None)
-        self._reader.query = replace(query, filters=ours)
-        return [each for each, found in parsed if found is None]
-
-
-def parse_filter(found: spark_filters.Filter) -> Filter | None:
-    """Spark's filter as one that the database checks with the same result; None for others."""
-    match found:
-        case spark_filters.EqualTo((name,), value):
-            return _compare(name, Operator.EQUAL, value)
-        case spark_filters.LessThan((name,), value):
-            return _compare(name, Operator.LESS, value)
-        case spark_filters.LessThanOrEqual((name,), value):
-            return _compare(name, Operator.AT_MOST, value)
-        case spark_filters.GreaterThan((name,), value):
-            return _compare(name, Operator.GREATER, value)
-        case spark_filters.GreaterThanOrEqual((name,), value):
-            return _compare(name, Operator.AT_LEAST, value)
-        case spark_filters.In((name,), values) if 0 < len(values) <= MAX_VALUES:
-            return _compare(name, Operator.IN, *values)
-        case spark_filters.IsNotNull((name,)):
-            return Filter(name, Operator.IS_NOT_NULL)
-        case spark_filters.IsNull((name,)):
-            return Filter(name, Operator.IS_NULL)
-        case _:
-            return None
-
-
-def _compare(name: str, operator: Operator, *values: object) -> Filter | None:
-    """The filter, if each value has a literal that means the same in both databases."""
-    literals = [each for each in values if isinstance(each, Literal) and _is_plain(each)]
-    return Filter(name, operator, tuple(literals)) if len(literals) == len(values) else None
-
-
-def _is_plain(value: Literal) -> bool:
-    if isinstance(value, str):
-        return "\0" not in value
-    return math.isfinite(value)
 
 
 @dataclass(frozen=True, slots=True)
