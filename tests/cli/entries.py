@@ -171,6 +171,7 @@ SHOWN_ELSEWHERE: Mapping[str, Any] = {
     "channel manifest": dict,
     "channel setup": channels.SetUp,
     "channel test": channels.Tested,
+    "demo history": home.WrittenHistory,
     "demo team": conversations.Demonstration,
     "report run": reports.Computed,
 }

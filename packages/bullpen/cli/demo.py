@@ -74,13 +74,14 @@ COUNT_NOUNS = {
 }
 
 
-@click.group(cls=LazyGroup)
+@click.group(cls=LazyGroup, modules={"history": "bullpen.cli.demo_history:history"})
 def demo() -> None:
-    """Run a demonstration in a temporary home.
+    """Show agents at work, or write a simulated month.
 
     \b
-    Example:
+    Examples:
       bullpen demo team
+      BULLPEN_HOME=~/bullpen-history bullpen demo history
     """
 
 

@@ -278,5 +278,13 @@ class TokenRotated(Token):
     revoked: list[str]
 
 
+class WrittenHistory(Document):
+    home: str
+    seed: int
+    since: int
+    until: int
+    rows: dict[str, int]
+
+
 class Version(Document):
     version: str

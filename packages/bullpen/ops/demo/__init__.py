@@ -1,0 +1,1 @@
+"""The demonstration history: a simulated month of work, written in bulk."""
