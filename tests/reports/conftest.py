@@ -28,6 +28,8 @@ class SharedSpark:
 
         if self._session is None:
             self._session = self._opened.enter_context(open_session(self._settings, small=True))
+            # Tests have few rows: more tasks would only cost.
+            self._session.conf.set("spark.sql.shuffle.partitions", "1")
         return self._session
 
     def close(self) -> None:

@@ -62,8 +62,7 @@ def chains(facts: Facts) -> DataFrame:
     """The conversations of each day by depth: the costliest one by one, the others in a sum."""
     by_depth = (
         _conversations(facts)
-        # Only now: the local day is computed once for each conversation, not for each run.
-        .groupBy(local_day("conversation_at", facts.zone).alias("day"), "depth")
+        .groupBy("day", "depth")
         .agg(
             *(F.sum(each).alias(each) for each in CHAIN_SUMS),
             F.max_by(
@@ -86,11 +85,17 @@ def chains(facts: Facts) -> DataFrame:
 
 
 def _conversations(facts: Facts) -> DataFrame:
-    """One row for each conversation. Its day is that of its first message."""
+    """One row for each conversation. Its day is that of its first message.
+
+    Messages from before version 0.2, and those that a program adds to a conversation, have times
+    of their own. On another day, they are a conversation of their own.
+    """
     return (
         facts.attempts.where(F.col("conversation_at").isNotNull())
-        .groupBy("conversation_at", "conversation_id")
+        .withColumn("day", local_day("conversation_at", facts.zone))
+        .groupBy("day", "conversation_id")
         .agg(
+            F.min("conversation_at").alias("conversation_at"),
             F.max("hop").alias("depth"),
             F.count("*").alias("runs"),
             F.count_distinct("agent").alias("agents"),
@@ -98,7 +103,7 @@ def _conversations(facts: Facts) -> DataFrame:
             F.max("finished_at").alias("finished_at"),
         )
         .select(
-            *("conversation_at", "conversation_id", "depth"),
+            *("day", "conversation_id", "depth"),
             F.lit(1).cast("bigint").alias("conversations"),
             *("runs", "agents", "cost_micros"),
             duration("conversation_at", "finished_at").alias("duration"),

@@ -55,8 +55,8 @@ def _runs(facts: Facts) -> DataFrame:
 
 def _deliveries(facts: Facts) -> DataFrame:
     is_delivery = (F.col("type") == "response_delivered") & F.col("waited").isNotNull()
-    waited = F.greatest(F.col("waited"), F.lit(0))
-    return facts.events.where(is_delivery).select("day", "hour", "agent", waited.alias(DELIVERING))
+    waited = F.col("waited").alias(DELIVERING)
+    return facts.events.where(is_delivery).select("day", "hour", "agent", waited)
 
 
 def _aggregate(rows: DataFrame, *stages: str) -> DataFrame:
