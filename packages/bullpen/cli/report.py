@@ -22,6 +22,7 @@ NEXT_STEPS = "Next: bullpen report show REPORT, bullpen report run"
 @click.group(
     cls=LazyGroup,
     modules={
+        "export": "bullpen.cli.report_export:export",
         "run": "bullpen.cli.report_run:run",
         "show": "bullpen.cli.report_show:show",
         "sql": "bullpen.cli.report_sql:sql",
@@ -37,6 +38,7 @@ def report() -> None:
       bullpen report run
       bullpen report list
       bullpen report show people --since 7d
+      bullpen report export people > people.csv
     """
 
 

@@ -66,6 +66,13 @@ class Computed(Document):
     seconds: float
 
 
+class Exported(Freshness):
+    path: str
+    format: str
+    rows: int
+    bytes: int
+
+
 class SqlColumn(Document):
     name: str
     type: str

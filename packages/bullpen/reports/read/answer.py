@@ -103,6 +103,49 @@ def tables_of(report: Report, view: View) -> tuple[Table, ...]:
     return tuple(each for each in report.tables if each.name in words)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is asked of a report: a query over some of its tables, with a filter."""
+
+    report: Report
+    name: str
+    title: str
+    columns: Schema
+    chart: Chart | None
+    sql: str
+    tables: tuple[Table, ...]
+    filter: Filter
+
+
+def view_question(report: Report, view: View, chosen: Filter) -> Question:
+    """The query of a view."""
+    return Question(
+        report=report,
+        name=view.name,
+        title=view.title,
+        columns=view.columns,
+        chart=view.chart,
+        sql=view.sql,
+        tables=tables_of(report, view),
+        filter=chosen,
+    )
+
+
+def table_question(report: Report, table: Table, chosen: Filter) -> Question:
+    """All columns of a table, in the order of its grain."""
+    order = ", ".join(quote_name(each) for each in table.grain)
+    return Question(
+        report=report,
+        name=table.name,
+        title=f"{report.title}: table {table.name}",
+        columns=table.columns,
+        chart=None,
+        sql=f"SELECT * FROM {quote_name(table.name)} ORDER BY {order}",
+        tables=(table,),
+        filter=chosen,
+    )
+
+
 def read_view(
     directory: Path,
     report: Report,
@@ -113,12 +156,7 @@ def read_view(
     cursor: str | None = None,
 ) -> Answer:
     """The rows of a view, from the cursor on."""
-    question = _view_question(report, view, chosen)
-    return _read(directory, question, tables_of(report, view), limit, cursor)
-
-
-def _view_question(report: Report, view: View, chosen: Filter) -> _Question:
-    return _Question(report, view.name, view.title, view.columns, view.chart, view.sql, chosen)
+    return read_answer(directory, view_question(report, view, chosen), limit=limit, cursor=cursor)
 
 
 def read_table(
@@ -131,22 +169,19 @@ def read_table(
     cursor: str | None = None,
 ) -> Answer:
     """The rows of a table in the order of its grain, from the cursor on."""
-    order = ", ".join(quote_name(each) for each in table.grain)
-    sql = f"SELECT * FROM {quote_name(table.name)} ORDER BY {order}"
-    title = f"{report.title}: table {table.name}"
-    question = _Question(report, table.name, title, table.columns, None, sql, chosen)
-    return _read(directory, question, (table,), limit, cursor)
+    return read_answer(directory, table_question(report, table, chosen), limit=limit, cursor=cursor)
 
 
-@dataclass(frozen=True, slots=True)
-class _Question:
-    report: Report
-    name: str
-    title: str
-    columns: Schema
-    chart: Chart | None
-    sql: str
-    filter: Filter
+def read_answer(
+    directory: Path, question: Question, *, limit: int, cursor: str | None = None
+) -> Answer:
+    """Some rows of a question, from the cursor on."""
+    check_filter(question.report, question.filter)
+
+    def read(database: DuckDBPyConnection, manifest: Manifest) -> Answer:
+        return _answer(database, manifest, question, limit, cursor)
+
+    return read_tables(directory, question.tables, question.filter, read)
 
 
 def read_views(
@@ -156,51 +191,23 @@ def read_views(
     check_filter(report, chosen)
 
     def read(database: DuckDBPyConnection, manifest: Manifest) -> list[Answer]:
-        return [
-            _answer(
-                database,
-                manifest,
-                _view_question(report, each, chosen),
-                tables_of(report, each),
-                limit,
-            )
-            for each in report.views
-        ]
+        questions = (view_question(report, each, chosen) for each in report.views)
+        return [_answer(database, manifest, each, limit) for each in questions]
 
     return read_tables(directory, report.tables, chosen, read)
-
-
-def _read(
-    directory: Path,
-    question: _Question,
-    tables: tuple[Table, ...],
-    limit: int,
-    cursor: str | None,
-) -> Answer:
-    check_filter(question.report, question.filter)
-
-    def read(database: DuckDBPyConnection, manifest: Manifest) -> Answer:
-        return _answer(database, manifest, question, tables, limit, cursor)
-
-    return read_tables(directory, tables, question.filter, read)
 
 
 def _answer(
     database: DuckDBPyConnection,
     manifest: Manifest,
-    question: _Question,
-    tables: tuple[Table, ...],
+    question: Question,
     limit: int,
     cursor: str | None = None,
 ) -> Answer:
-    digest = _digest(manifest, question, tables)
+    digest = _digest(manifest, question)
     offset = 0 if cursor is None else _parse_cursor(cursor, digest)
-    select_answer(database, question.sql)
-    total = count_answer(database)
-    rows = database.execute(
-        f"SELECT {cast_columns(question.columns)} FROM {ANSWER} ORDER BY rowid LIMIT ? OFFSET ?",
-        [limit, offset],
-    ).fetchall()
+    total = select_answer(database, question)
+    rows = database.execute(f"{select_rows(question)} LIMIT ? OFFSET ?", [limit, offset]).fetchall()
     end = offset + len(rows)
     return Answer(
         report=question.report.name,
@@ -215,27 +222,30 @@ def _answer(
         ignored_filters=tuple(
             each
             for each in question.filter.values()
-            if not any(filter_column(table, each) for table in tables)
+            if not any(filter_column(table, each) for table in question.tables)
         ),
         freshness=freshness_of(manifest, question.report),
     )
 
 
-def select_answer(database: DuckDBPyConnection, sql: str) -> None:
-    """Store the rows of a query in the temporary table of the answer."""
+def select_answer(database: DuckDBPyConnection, question: Question) -> int:
+    """Store the rows of a question in the temporary table of the answer; returns their number."""
     # The order of a subquery would be lost; a table keeps the order in which it was filled.
-    database.execute(f"CREATE OR REPLACE TEMP TABLE {ANSWER} AS {sql}")
-
-
-def count_answer(database: DuckDBPyConnection) -> int:
-    """The number of rows in the temporary table of the answer."""
+    database.execute(f"CREATE OR REPLACE TEMP TABLE {ANSWER} AS {question.sql}")
     found = database.execute(f"SELECT count(*) FROM {ANSWER}").fetchone()
     return int(found[0]) if found else 0
 
 
-def _digest(manifest: Manifest, question: _Question, tables: tuple[Table, ...]) -> str:
+def select_rows(question: Question) -> str:
+    """The statement that selects the rows of the temporary table, with their declared types."""
+    return f"SELECT {cast_columns(question.columns)} FROM {ANSWER} ORDER BY rowid"
+
+
+def _digest(manifest: Manifest, question: Question) -> str:
     """What a cursor belongs to: the files, the view and the filter."""
-    files = (each for table in tables for each in files_in(manifest, table, question.filter))
+    files = (
+        each for table in question.tables for each in files_in(manifest, table, question.filter)
+    )
     names = [each.name for each in files]
     text = repr((names, question.name, question.filter))
     return hashlib.sha256(text.encode()).hexdigest()[:DIGEST_CHARS]
