@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -147,11 +146,15 @@ def test_a_damaged_report_is_an_error_that_names_the_file(computed: Served) -> N
     assert str(file) in response.json()["error"]
 
 
-def test_a_page_takes_less_than_a_tenth_of_a_second(computed: Served) -> None:
-    """The server's time at p95; measured alone it is about 30 ms."""
-    taken = []
-    for _ in range(40):
-        began = time.process_time(), time.perf_counter()
+def test_a_page_takes_a_few_hundredths_of_a_second(computed: Served) -> None:
+    """The processor's time of the server; the clock's depends on what else the machine does."""
+
+    def used() -> float:
+        times = [each.cpu_times() for each in computed.workers]
+        return sum(each.user + each.system for each in times)
+
+    computed.get(f"{ROWS}?view=days")
+    before = used()
+    for _ in range(20):
         computed.get(f"{ROWS}?view=days")
-        taken.append(time.perf_counter() - began[1])
-    assert sorted(taken)[20] < 0.1
+    assert (used() - before) / 20 < 0.1
