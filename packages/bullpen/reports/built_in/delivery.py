@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from bullpen.reports import Chart, ChartKind, Column, Facts, Report, Table, Type, Unit, View
 from bullpen.reports import functions as F
-from bullpen.reports.expressions import bucket, percentiles
+from bullpen.reports.expressions import bucket, percentile, percentiles, sorted_values
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as Expression
@@ -28,15 +28,20 @@ def delivery(facts: Facts) -> DataFrame:
             "channel",
             *((F.col("type") == f"response_{each}").cast("int").alias(each) for each in OUTCOMES),
             (delivered & (F.col("tries") == 1)).cast("int").alias("first_try"),
-            *(F.when(delivered, F.col(each)).alias(each) for each in ("tries", "parts", "waited")),
+            *(F.when(delivered, F.col(each)).alias(each) for each in ("tries", "parts")),
+            F.when(delivered, _waited()).alias("waited"),
         )
         .groupBy("day", "channel")
         .agg(
             *(F.sum(each).alias(each) for each in OUTCOMES),
             *(F.coalesce(F.sum(each), F.lit(0)).alias(each) for each in SUMS),
-            _percentile("0.50").alias("waited_p50"),
-            _percentile("0.95").alias("waited_p95"),
-            F.max("waited").alias("waited_max"),
+            sorted_values("waited").alias("times"),
+        )
+        .select(
+            *("day", "channel", *OUTCOMES, *SUMS),
+            percentile("times", 50).alias("waited_p50"),
+            percentile("times", 95).alias("waited_p95"),
+            percentile("times", 100).alias("waited_max"),
         )
     )
 
@@ -46,7 +51,7 @@ def delivery_times(facts: Facts) -> DataFrame:
     return (
         _outcomes(facts, "delivered")
         .where(F.col("waited").isNotNull())
-        .select("day", "channel", bucket(F.col("waited")).alias("bucket"))
+        .select("day", "channel", bucket(_waited()).alias("bucket"))
         .groupBy("day", "channel", "bucket")
         .agg(F.count("*").alias("responses"))
     )
@@ -73,10 +78,9 @@ def _outcomes(facts: Facts, *outcomes: str) -> DataFrame:
     return facts.events.where(F.col("type").isin([f"response_{each}" for each in outcomes]))
 
 
-def _percentile(share: str) -> Expression:
-    """An exact percentile: one of the values, and not a number between two of them."""
-    found = F.expr(f"percentile_disc({share}) WITHIN GROUP (ORDER BY waited)")
-    return found.cast("bigint")
+def _waited() -> Expression:
+    """The time from storing to delivery; 0 if the clock was set back in between."""
+    return F.when(F.col("waited").isNotNull(), F.greatest(F.col("waited"), F.lit(0)))
 
 
 SUMS = ("first_try", "tries", "parts", "waited")
