@@ -1,5 +1,5 @@
 """Writes the pages of docs/ that are generated from the code: settings, commands, routes,
-events, states and the picture of the architecture.
+events, states, reports and the picture of the architecture.
 
 `python -m tests.docs.render` updates them; a test fails if a page is out of date.
 """
@@ -22,7 +22,7 @@ from bullpen.core.registry.channel_settings import COMMON_SETTINGS
 from bullpen.core.settings import FIELDS
 from bullpen.core.settings.file import FIXED_SETTINGS
 from bullpen.core.states import LANE_STATES, MESSAGE_STATES, RESPONSE_STATES, State, StateInfo
-from tests.docs import architecture
+from tests.docs import architecture, reports
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -194,6 +194,7 @@ PAGES = {
     "reference/routes.md": routes,
     "reference/events.md": events,
     "reference/states.md": states,
+    "reference/reports.md": reports.describe,
     "pictures/architecture.svg": architecture.draw,
 }
 

@@ -29,13 +29,13 @@ Service: TypeAlias = "dict[str, object]"
 
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Both examples, installed into a directory as pip would, without the network."""
+    """The examples, installed into a directory as pip would, without the network."""
     target = tmp_path_factory.mktemp("packages")
     uv = (sys.executable, "-m", "uv", "pip", "install", "--quiet", "--offline", "--no-deps")
     subprocess.run(
         [
             *(*uv, "--no-build-isolation", "--python", sys.executable, "--target", str(target)),
-            *(str(EXAMPLES / "bullpen-shout"), str(EXAMPLES / "bullpen-email")),
+            *(str(EXAMPLES / f"bullpen-{each}") for each in ("shout", "email", "offhours")),
         ],
         env={**os.environ, "UV_CACHE_DIR": str(tmp_path_factory.mktemp("uv"))},
         check=True,
@@ -46,7 +46,7 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def home(packages: Path) -> Iterator[Bullpen]:
-    """The command in a new home, where both packages are installed. Its path has a blank in it."""
+    """The command in a new home, where these packages are installed. Its path has a blank in it."""
     path = Path(tempfile.mkdtemp(prefix="bp x-", dir="/tmp"))
     try:
         yield Bullpen(
@@ -115,6 +115,7 @@ def test_a_packages_provider_answers_on_a_packages_channel(home: Bullpen, mail: 
     run(home, "agent", "add", "loud", "--provider", "shout")
     assert "HELLO, YOU" in run(home, "send", "@loud hello, you").out
     run(home, "doctor", "--only", "plugin")
+    assert "offhours" in run(home, "report", "list").out
 
     first = mail.write(ann, "hello")
     eventually(lambda: bool(mail.sent), "the pairing code", LIMIT_SECONDS)

@@ -127,8 +127,8 @@ RUN_TIME = Column(
     "run_time", Type.INTEGER, "The time that the provider ran in them.", Unit.MILLISECONDS
 )
 COST = Column("cost", Type.NUMBER, "The cost of the runs.", Unit.DOLLARS)
-FANNED = Column("handoffs", Type.INTEGER, "The number of messages that a run handed over.")
-FANNING_RUNS = Column("runs", Type.INTEGER, "Runs that handed over so many.", Unit.COUNT)
+FANNED = Column("handoffs", Type.INTEGER, "The number of messages that one run handed over.")
+FANNING_RUNS = Column("runs", Type.INTEGER, "Runs with this number of handoffs.", Unit.COUNT)
 
 BEGUN = Column("day", Type.DATE, "The day on which the conversation began.")
 DEPTH = Column(
