@@ -161,7 +161,7 @@ class Oracle:
 
 
 def _plain(name: str, value: object) -> object:
-    if name == "day":
+    if name in ("day", "week"):
         assert isinstance(value, int)
         return EPOCH + timedelta(days=value)
     return int(value) if isinstance(value, Decimal) else value

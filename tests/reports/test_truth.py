@@ -9,9 +9,13 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from bullpen.core.registry import REPORTS
+from bullpen.core.store.base import Store
+from bullpen.reports.built_in.latency import SHARES
+from bullpen.reports.read.answer import find_view, read_view
 from bullpen.reports.report import load_report
 from tests.reports.histories import PLACES, History, histories, write
 from tests.reports.job.jobs import Results, recomputed, results, run
+from tests.reports.oracle_views import LATENCY_VIEWS, VIEWS
 from tests.reports.oracles import TABLES, Oracle, Rows
 from tests.stores import Stores
 
@@ -54,6 +58,46 @@ def by_sql(oracle: Oracle) -> Results:
     return {name: ordered(oracle.table(name)) for name in names}
 
 
+def in_view(store: Store, report: str, view: str) -> Rows:
+    """The rows of a view, as people read them."""
+    found = load_report(report)
+    answer = read_view(store.settings.reports, found, find_view(found, view), limit=10_000)
+    return ordered([tuple(_rounded(each) for each in row) for row in answer.rows])
+
+
+def _rounded(value: object) -> object:
+    return float(f"{value:.12g}") if isinstance(value, float) else value
+
+
+def wrong_views(store: Store, oracle: Oracle) -> dict[str, tuple[Rows, Rows]]:
+    """The views that differ from what SQL computes."""
+    found, expected = {}, {}
+    for (report, view), sql in VIEWS.items():
+        found[f"{report} {view}"] = in_view(store, report, view)
+        rows = [tuple(_rounded(each) for each in row) for row in oracle.rows(sql)]
+        expected[f"{report} {view}"] = ordered(rows)
+    return differences(found, expected)
+
+
+def wrong_percentiles(store: Store, oracle: Oracle) -> list[tuple[str, object, object]]:
+    """The percentiles of days and weeks that are further off than a bucket is wide."""
+    wrong: list[tuple[str, object, object]] = []
+    number = len(SHARES)
+    for view, sql in LATENCY_VIEWS.items():
+        found = {row[:-number]: row[-number:] for row in in_view(store, "latency", view)}
+        exact = {row[:-number]: row[-number:] for row in oracle.rows(sql)}
+        assert {*found} == {*exact}
+        wrong += [
+            (view, found[key], exact[key])
+            for key in found
+            if any(
+                abs(ours - true) * 64 > true
+                for ours, true in zip(found[key], exact[key], strict=True)
+            )
+        ]
+    return wrong
+
+
 def check_history(
     stores: Stores, kind: str, spark: SparkSession, history: History, increments: int
 ) -> None:
@@ -62,9 +106,12 @@ def check_history(
         for part in history.parts(increments):
             write(store, part)
             run(store, spark, reports=BUILT_IN)
-        expected = by_sql(Oracle(store, history.zone))
+        oracle = Oracle(store, history.zone)
+        expected = by_sql(oracle)
         assert not differences(results(store), expected)
         assert all(expected.values())
+        assert not wrong_views(store, oracle)
+        assert not wrong_percentiles(store, oracle)
         if increments > 1:
             assert not differences(recomputed(store, spark, BUILT_IN), expected)
 
