@@ -48,8 +48,8 @@ COSTS = (0.0, 0.01, 0.1234567, 0.0000005, 3.3333335)
 
 ERRORS = (
     ("retryable", "connection reset by peer"),
-    ("retryable", "rate limit: try again in 31 s"),
-    ("retryable", "rate limit: try again in 7 s"),
+    ("retryable", "rate limit: try again in NUMBER s"),
+    ("retryable", "rate limit: try again in NUMBER s"),
     ("permanent", 'it\'s "invalid": Ünïcode % _ {x} ' + "long " * 100),
     ("crash", "the processor ended"),
 )
@@ -195,6 +195,8 @@ class _Life:
             finished = (finished // HOUR + 1) * HOUR
         failed = outcome in ("failed", "crashed")
         kind, error = chance.choice(ERRORS) if failed else (None, None)
+        if error is not None:
+            error = error.replace("NUMBER", str(chance.randrange(100)))
         dead = 0
         if failed and (kind == "permanent" or attempt >= MAX_RUNS):
             dead = chance.randint(1, messages)
