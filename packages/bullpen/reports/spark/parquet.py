@@ -21,7 +21,7 @@ GROUP_ROWS = 250_000
 @contextmanager
 def new_file(path: Path) -> Iterator[Path]:
     """Yield a path to write to; the file gets its name when it is complete and on the disk."""
-    path.parent.mkdir(mode=PRIVATE_DIRECTORY_MODE, parents=True, exist_ok=True)
+    _make_private(path.parent)
     temporary = path.with_name(f".{path.name}.part")
     try:
         os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE_MODE))
@@ -32,6 +32,13 @@ def new_file(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
         raise
     fsync_path(path.parent)
+
+
+def _make_private(directory: Path) -> None:
+    """Create a directory and those above it, all for the owner only."""
+    if not directory.is_dir():
+        _make_private(directory.parent)
+        directory.mkdir(mode=PRIVATE_DIRECTORY_MODE, exist_ok=True)
 
 
 def write_parquet(path: Path, tables: Iterable[pa.Table]) -> int:
