@@ -81,7 +81,7 @@ def _run_once(settings: Settings, request: Request, *, verbose: bool) -> Result:
     with closing(open_store(settings)) as store:
         outcome = run_job(
             store,
-            lambda small: open_session(settings, small=small, verbose=verbose),
+            lambda small: open_session(settings, small=small, verbose=verbose, record=True),
             request,
             tell=_printer(),
         )

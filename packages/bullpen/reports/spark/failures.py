@@ -40,7 +40,7 @@ def is_full(error: Exception) -> bool:
 
 def is_of_parquet(error: Exception) -> bool:
     """Whether Spark could not read a file."""
-    return _is_of_spark(error) and any(each in str(error) for each in ("READ_FILE", "parquet"))
+    return _is_of_spark(error) and "READ_FILE" in str(error)
 
 
 def _is_of_spark(error: Exception) -> bool:

@@ -171,6 +171,14 @@ def _session_options(*, small: bool) -> Mapping[str, str]:
     }
 
 
+def _silence_pyspark() -> None:
+    """Keep PySpark from printing the errors of queries, which are reported anyway."""
+    from pyspark.logger import PySparkLogger
+
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        PySparkLogger.getLogger(name).disabled = True
+
+
 class _Job:
     """One run, which holds the lock."""
 
@@ -230,8 +238,7 @@ class _Job:
             if in_tasks:
                 self._land(plan, landing, news, spark)
                 self._compact(plan)
-            computed = self._compute(plan, spark)
-        return self._save(plan, news, computed)
+            return self._save(plan, news, self._compute(plan, spark))
 
     def _find_new(self) -> _News:
         """The ids that are new, up to those whose transactions have all ended."""
@@ -268,6 +275,7 @@ class _Job:
         with self._spark(small) as session:
             for name, value in _session_options(small=small).items():
                 session.conf.set(name, value)
+            _silence_pyspark()
             yield session
 
     def _compute(self, plan: Plan, spark: SparkSession) -> list[ReportOutcome]:
@@ -318,8 +326,8 @@ class _Job:
 
     def _save(self, plan: Plan, news: _News, computed: Sequence[ReportOutcome]) -> Outcome:
         """Replace the manifest, and delete what it no longer keeps."""
-        changed = bool(computed or plan.landed or self._request.again)
-        manifest = self._next_manifest(plan, news, computed, changed=changed)
+        manifest = self._next_manifest(plan, news, computed)
+        changed = manifest.run > (self._old or self._before).run
         if changed or self._is_old(manifest):
             self._tell(Progress(Step.SAVING))
             write_manifest(self._directory, manifest)
@@ -337,23 +345,25 @@ class _Job:
         )
 
     def _next_manifest(
-        self, plan: Plan, news: _News, computed: Sequence[ReportOutcome], *, changed: bool
+        self, plan: Plan, news: _News, computed: Sequence[ReportOutcome]
     ) -> Manifest:
         old = self._old or self._before
         failed = {each.name: each.error for each in computed if each.error}
         tables = {table.name for each in self._reports for table in each.tables}
+        # What cannot be loaded today may own the other tables.
+        results = {
+            name: files
+            for name, files in sorted(plan.results.items())
+            if files and (name in tables or self._problems)
+        }
+        changed = bool(computed or plan.landed or results.keys() != old.results.keys())
         manifest = Manifest(
             store=self._before.store,
             zone=self._zone,
             run=old.run + changed,
             generated_at=self._now if changed else old.generated_at,
             facts={name: self._next_state(plan, news, name) for name in _NAMES},
-            # What cannot be loaded today may own the other tables.
-            results={
-                name: files
-                for name, files in sorted(plan.results.items())
-                if files and (name in tables or self._problems)
-            },
+            results=results,
             reports={
                 each.name: self._next_report(plan, news, each, failed.get(each.name, ""))
                 for each in self._reports

@@ -13,7 +13,8 @@ def report_version(report: Report) -> str:
     """A text that changes with the tables of the report and with the code near its transforms."""
     digest = hashlib.sha256()
     for table in report.tables:
-        digest.update(repr((table.name, table.grain, table.columns)).encode())
+        transform = f"{table.transform.__module__}.{table.transform.__qualname__}"
+        digest.update(repr((table.name, table.grain, table.columns, transform)).encode())
     for path in sorted(_source_files(report)):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
