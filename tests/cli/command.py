@@ -72,6 +72,8 @@ class Bullpen:
             "PYTHONIOENCODING": "utf-8",
             "BULLPEN_HOME": str(self.home),
             "BULLPEN_WORKSPACE": str(self.home / "workspace"),
+            # Else each start of the services would start one more process.
+            "BULLPEN_REPORTS_MINUTES": "0",
             **self.environ,
             **more,
         }

@@ -152,7 +152,15 @@ WITHOUT_JSON: Mapping[str, str] = {
     "config edit": "it gives the terminal to an editor",
     "help": "it prints a text",
     **dict.fromkeys(
-        ("run api", "run channel", "run guard", "run processor", "run recovery", "run scheduler"),
+        (
+            "run api",
+            "run channel",
+            "run guard",
+            "run processor",
+            "run recovery",
+            "run reports",
+            "run scheduler",
+        ),
         "it is a service, and logs",
     ),
 }

@@ -44,7 +44,7 @@ from bullpen.ops.services.programs import (
     programs_set_up,
     write_channel_programs,
 )
-from bullpen.ops.services.supervisor import CORE_SERVICES
+from bullpen.ops.services.supervisor import OWN_SERVICES
 from tests.conformance.verbs import hire, rows
 from tests.processor.working import eventually
 from tests.registry.packages import install
@@ -247,7 +247,7 @@ def test_an_account_has_a_program_file_as_long_as_it_has_settings(tmp_path: Path
     assert programs.keys() - own.keys() == {"slack-sage", "slack-half"}
     assert "run channel slack-sage\n" in programs["slack-sage"].file.read_text()
     ready = {each.name for each in programs_set_up(configured)}
-    assert ready == CORE_SERVICES | {"slack", "slack-sage"}
+    assert ready == OWN_SERVICES | {"slack", "slack-sage"}
     write_channel_programs(settings)
     assert {each.name for each in list_programs(settings)} == own.keys()
 

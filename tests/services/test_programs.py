@@ -6,13 +6,13 @@ from bullpen.core.registry import CHANNELS
 from bullpen.core.settings import Settings
 from bullpen.ops.services.crash_guard import CRASH_WINDOW_SECONDS, MAX_CRASHES, CrashCounter
 from bullpen.ops.services.programs import list_programs, supervisor_config, tmux_config
-from bullpen.ops.services.supervisor import CORE_SERVICES
+from bullpen.ops.services.supervisor import CORE_SERVICES, OWN_SERVICES
 
 
 def test_every_service_and_every_channel_with_a_client_has_a_file() -> None:
     programs = {each.name: each for each in list_programs(Settings())}
     channels = {each.name for each in CHANNELS.built_in.values() if each.factory}
-    assert set(programs) == CORE_SERVICES | channels
+    assert set(programs) == OWN_SERVICES | channels
     assert all(programs[name].set_up(Settings()) for name in CORE_SERVICES)
     assert supervisor_config().is_file()
     assert tmux_config().is_file()

@@ -98,6 +98,24 @@ def scheduler() -> None:
 
 
 @run.command()
+def reports() -> None:
+    """Compute the reports on a schedule.
+
+    Each run is a process of its own: bullpen report run. The interval is the setting
+    `reports_minutes`. Runs until SIGTERM or Ctrl-C.
+
+    \b
+    Example:
+      bullpen run reports
+    """
+    with _service_store("reports") as store:
+        with keep_imports():
+            from bullpen.reports import service
+
+        service.run(store)
+
+
+@run.command()
 @click.argument("name")
 @click.option("--check", is_flag=True, hidden=True, help="Only check the settings, and end.")
 @click.option("--probe", metavar="ID", default="", hidden=True, help="Chat for further tests.")

@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from importlib.util import find_spec
@@ -121,6 +122,19 @@ def run_status(settings: Settings) -> RunStatus:
     if process is None:
         return RunStatus(state=RunState.NEVER)
     return _read_output(settings.run / OUTPUT, process.started_at)
+
+
+def stop_run(settings: Settings, seconds: float) -> None:
+    """End a run that was started in the background; it changes nothing then."""
+    process = _read_record(settings.run / RECORD)
+    if process is None or not process.is_running():
+        return
+    with suppress(psutil.Error):
+        found = psutil.Process(process.pid)
+        found.terminate()
+        _, alive = psutil.wait_procs([found], seconds)
+        for each in alive:
+            each.kill()
 
 
 def _read_record(path: Path) -> _Process | None:

@@ -25,7 +25,7 @@ from bullpen.core.errors import (
 from bullpen.core.settings.parse import load_lenient
 from bullpen.ops.services.add import add_new_services
 from bullpen.ops.services.launch import start_lock
-from bullpen.ops.services.supervisor import CORE_SERVICES, DOWN_STATES, Service, Supervisor
+from bullpen.ops.services.supervisor import DOWN_STATES, OWN_SERVICES, Service, Supervisor
 
 log = logging.getLogger(__name__)
 routes = Routes("services", "The services under the supervisor.")
@@ -152,7 +152,7 @@ def restart_all() -> Annotated[Response, Restarting]:
 def steer_channel(path: ChannelPath) -> ChannelActionAnswer:
     """Start, stop or restart a channel's client."""
     require_reach(None)
-    if path.channel in CORE_SERVICES:
+    if path.channel in OWN_SERVICES:
         raise UnknownService(f"{path.channel} is not a channel")
     state = _act(path.channel, path.action)["state"]
     _audit()

@@ -52,7 +52,7 @@ from bullpen.core.settings.file import SettingsFile, Value, services_reading
 from bullpen.core.store.transaction import Transaction
 from bullpen.core.text import MASK
 from bullpen.core.workspace.templates import prepare_directory
-from bullpen.ops.services.supervisor import CORE_SERVICES, DOWN_STATES
+from bullpen.ops.services.supervisor import CORE_SERVICES, DOWN_STATES, OWN_SERVICES
 
 routes = Routes("settings", "Settings.")
 
@@ -244,7 +244,7 @@ def enabled_channels() -> list[str]:
     return [
         each["name"]
         for each in known_services() or ()
-        if each["name"] not in CORE_SERVICES and each["state"] not in DOWN_STATES
+        if each["name"] not in OWN_SERVICES and each["state"] not in DOWN_STATES
     ]
 
 

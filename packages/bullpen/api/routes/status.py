@@ -25,7 +25,7 @@ from bullpen.core.maintenance.jobs import list_job_statuses
 from bullpen.core.roster.providers import list_custom_providers
 from bullpen.core.settings.file import SettingsFile
 from bullpen.core.text import url_secrets
-from bullpen.ops.services.supervisor import CORE_SERVICES, DOWN_STATES
+from bullpen.ops.services.supervisor import DOWN_STATES, OWN_SERVICES
 
 routes = Routes("status", "Status, logs and maintenance loops.")
 
@@ -150,7 +150,7 @@ def status() -> StatusAnswer:
                 running=each["state"] not in DOWN_STATES, pid=each["pid"] or None
             )
             for each in services or ()
-            if each["name"] not in CORE_SERVICES
+            if each["name"] not in OWN_SERVICES
         },
         heartbeat=HeartbeatsAnswer.of(heartbeats),
         supervised=services is not None,

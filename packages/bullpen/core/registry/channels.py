@@ -69,6 +69,7 @@ CHANNELS = ChannelRegistry(
     reserved=frozenset(
         {
             *("processor", "scheduler", "guard", "minder", "supervisord", "supervisor", "channel"),
+            "reports",
             *("chatroom", "internal", "heartbeat", "schedule", "owner", "nowhere"),
         }
     ),

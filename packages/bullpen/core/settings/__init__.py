@@ -317,6 +317,12 @@ class Settings:
         "Directory of the reports, relative to the home. All executors of a cluster must share it.",
         fixed="the reports would be read from another directory",
     )
+    reports_minutes: int = declare(
+        60,
+        "Interval at which the service `reports` computes the reports, in minutes; 0 = never.",
+        most=MAX_DAYS,
+        reader="reports",
+    )
 
     accounts: AccountValues = field(
         default_factory=AccountValues, hash=False, metadata={"accounts": True}

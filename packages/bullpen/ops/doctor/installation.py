@@ -21,7 +21,7 @@ from bullpen.core.store.base import Store
 from bullpen.core.store.open import database_file, open_store
 from bullpen.core.text import MIN_SECRET_CHARS
 from bullpen.ops.services.programs import RENAMED_SERVICES
-from bullpen.ops.services.supervisor import CORE_SERVICES, Service, Supervisor
+from bullpen.ops.services.supervisor import OWN_SERVICES, Service, Supervisor
 
 Result = TypeVar("Result")
 
@@ -58,7 +58,7 @@ class Process:
         """The service's name if it is one: `bullpen run NAME`, `bullpen run channel NAME`."""
         for before, after in zip(self.arguments, self.arguments[1:], strict=False):
             name = RENAMED_SERVICES.get(after, after)
-            if before == "run" and name in CORE_SERVICES:
+            if before == "run" and name in OWN_SERVICES:
                 return name
             if before == "channel" and "run" in self.arguments:
                 return after

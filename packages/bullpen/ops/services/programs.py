@@ -11,6 +11,7 @@ import glob
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from bullpen.core.files import replace_file
@@ -18,6 +19,8 @@ from bullpen.core.registry import CHANNELS, ChannelInfo
 from bullpen.core.settings import Settings
 
 _THIS_FILE = Path(__file__).resolve()
+
+REPORTS_SERVICE = "reports"
 
 RENAMED_SERVICES = {"minder": "guard"}
 """Old and new names. A supervisor that was started before an upgrade uses the old one."""
@@ -47,7 +50,9 @@ class ServiceProgram:
     file: Path
 
     def set_up(self, settings: Settings) -> bool:
-        """Whether all required settings are set, if it is the service of an account."""
+        """Whether everything that it requires is set or installed."""
+        if self.name == REPORTS_SERVICE:
+            return settings.reports_minutes > 0 and find_spec("pyspark") is not None
         info = CHANNELS.find(self.name)
         return info is None or (
             isinstance(info, ChannelInfo) and not info.missing(settings.account(self.name))
@@ -73,7 +78,7 @@ def list_programs(settings: Settings) -> list[ServiceProgram]:
 
 
 def programs_set_up(settings: Settings) -> list[ServiceProgram]:
-    """The services whose required settings are set."""
+    """The services whose requirements are met."""
     return [each for each in list_programs(settings) if each.set_up(settings)]
 
 

@@ -20,13 +20,16 @@ from bullpen.core.errors import NoSupervisor, Overloaded, ServiceFailed, Unknown
 from bullpen.core.files import replace_file
 from bullpen.core.network import socket_directory
 from bullpen.core.settings import Settings
-from bullpen.ops.services.programs import RENAMED_SERVICES
+from bullpen.ops.services.programs import RENAMED_SERVICES, REPORTS_SERVICE
 
 CONTROL_USER = "bullpen"
 CONTROL_KEY_FILE = "supervisor.key"
 
 
 CORE_SERVICES = frozenset({"processor", "scheduler", "api", "guard"})
+"""The services that every installation has."""
+
+OWN_SERVICES = CORE_SERVICES | {REPORTS_SERVICE}
 """The services besides channels. Each channel has a service with its own name."""
 
 RUNNING = "RUNNING"

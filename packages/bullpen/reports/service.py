@@ -1,0 +1,102 @@
+"""The service `reports`: starts the job on a schedule, each run a process of its own.
+
+Spark takes a gigabyte of memory, so it does not stay between the runs. A run with nothing new ends
+before it starts Spark.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from bullpen.core.background import Loop, WorkerProcess, run_until_stopped
+from bullpen.core.clock import MINUTE, SECOND
+from bullpen.core.errors import ReportsError, ReportsRunning
+from bullpen.reports.detached_run import RunState, run_status, start_run, stop_run
+from bullpen.reports.manifest import read_manifest
+
+if TYPE_CHECKING:
+    from bullpen.core.store.base import Store
+
+log = logging.getLogger(__name__)
+
+KIND = "reports"
+FIRST_SECONDS = 60.0
+"""The wait before the first run, so that it does not slow the start of the other services."""
+WATCH_SECONDS = 2.0
+"""How often a run in progress is looked at."""
+MAX_WAIT_SECONDS = 60.0
+STOP_SECONDS = 20.0
+
+
+class ReportsService:
+    """Starts a run when the last one is older than `reports_minutes`."""
+
+    def __init__(self, store: Store, first_seconds: float = FIRST_SECONDS) -> None:
+        self._store = store
+        self._settings = store.settings
+        self._interval = self._settings.reports_minutes * MINUTE
+        self._first = int(first_seconds * SECOND)
+        self._due: int | None = None
+        """When the next run starts, by the monotonic clock."""
+        self._started = False
+        """Whether the run in progress is ours."""
+        self._process = WorkerProcess(store, KIND)
+        self._process.add(Loop("runs", self._step, MAX_WAIT_SECONDS))
+
+    def start(self) -> None:
+        """Start the loop."""
+        self._process.start()
+
+    def stop(self) -> None:
+        """Stop the loop, and the run that it started."""
+        if self._started:
+            stop_run(self._settings, STOP_SECONDS)
+        self._process.stop(STOP_SECONDS)
+
+    def _step(self) -> float:
+        """Start a run if one is due; returns the seconds until the next look."""
+        if not self._interval:
+            return MAX_WAIT_SECONDS
+        if self._started:
+            return self._watch()
+        now = self._store.clock.monotonic()
+        if self._due is None:
+            self._due = now + max(self._first, self._interval - self._age())
+        if now < self._due:
+            return min((self._due - now) / SECOND, MAX_WAIT_SECONDS)
+        self._due = now + self._interval
+        try:
+            start_run(self._settings, self._store.clock.now())
+        except ReportsRunning:
+            return WATCH_SECONDS
+        self._started = True
+        return WATCH_SECONDS
+
+    def _watch(self) -> float:
+        status = run_status(self._settings)
+        if status.state is RunState.RUNNING:
+            return WATCH_SECONDS
+        self._started = False
+        if status.error:
+            log.warning("the reports were not computed: %s (%s)", status.error, status.hint)
+        else:
+            log.info("the reports were computed")
+        return 0.0
+
+    def _age(self) -> int:
+        """The time since the reports were complete, in milliseconds; the interval if never."""
+        try:
+            manifest = read_manifest(self._settings.reports)
+        except ReportsError:
+            manifest = None
+        facts = () if manifest is None else manifest.facts.values()
+        covered = [each.covers_until for each in facts if each.covers_until is not None]
+        if not covered:
+            return self._interval
+        return max(0, self._store.clock.now() - min(covered))
+
+
+def run(store: Store) -> None:
+    """Run the service until SIGTERM or SIGINT."""
+    run_until_stopped(lambda: ReportsService(store))
