@@ -63,7 +63,7 @@ def run(
       bullpen report run --follow
     """
     if missing := [each for each in ("pyspark", "pyarrow") if find_spec(each) is None]:
-        raise NoSpark(f"Spark is not installed: there is no package {' or '.join(missing)}")
+        raise NoSpark(f"there is no package {' or '.join(missing)}")
     from bullpen.reports.spark.job import Request
 
     request = Request(again=again, since=None if since is None else since.date())

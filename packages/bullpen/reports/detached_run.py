@@ -84,7 +84,7 @@ class _Process:
 def start_run(settings: Settings, now: int) -> RunStatus:
     """Start a run that continues after this process; refused while another one is running."""
     if find_spec("pyspark") is None:
-        raise NoSpark("Spark is not installed")
+        raise NoSpark("there is no package pyspark")
     settings.run.mkdir(mode=PRIVATE_DIRECTORY_MODE, parents=True, exist_ok=True)
     settings.logs.mkdir(mode=PRIVATE_DIRECTORY_MODE, parents=True, exist_ok=True)
     with file_lock(settings.run / START_LOCK, START_SECONDS) as held:
@@ -113,7 +113,7 @@ def start_run(settings: Settings, now: int) -> RunStatus:
 
 
 def run_status(settings: Settings) -> RunStatus:
-    """The state of the latest run in the background, or of one that somebody else started."""
+    """The state of the latest run in the background, or of one that someone else started."""
     process = _read_record(settings.run / RECORD)
     if process is not None and process.is_running():
         return RunStatus(state=RunState.RUNNING, started_at=process.started_at)

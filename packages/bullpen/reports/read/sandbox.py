@@ -190,7 +190,7 @@ def _copy(
 
 
 def _close(database: DuckDBPyConnection, seconds: float) -> None:
-    """Close the database to files and settings, for good."""
+    """Close the database to files and settings permanently."""
     database.execute(f"SET max_execution_time = {max(1, math.ceil(seconds * 1000))}")
     database.execute("SET enable_external_access = false")
     database.execute("SET lock_configuration = true")
