@@ -22,6 +22,7 @@ from bullpen.core.registry.channel_settings import COMMON_SETTINGS
 from bullpen.core.settings import FIELDS
 from bullpen.core.settings.file import FIXED_SETTINGS
 from bullpen.core.states import LANE_STATES, MESSAGE_STATES, RESPONSE_STATES, State, StateInfo
+from bullpen.reports.facts.tables import FACT_TABLES, REPORT_EVENTS, FactTable
 from tests.docs import architecture, reports
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -188,6 +189,39 @@ def _state_table(title: str, table: Mapping[State, StateInfo[State]]) -> list[st
     return lines
 
 
+FACTS_BEGIN = """# Fact tables
+
+Reports are computed from facts: rows of the store about runs and events.
+[Spark](../how-to/query-in-spark.md) reads these tables from the store. The Parquet files of the
+reports have `attempts` and `events`, one directory for each date.
+
+Times are milliseconds since 1970, UTC. In rows that an earlier version of Bullpen wrote, columns
+that it did not know are NULL."""
+
+
+def facts() -> str:
+    """Every fact table, its columns and what they mean."""
+    lines = [FACTS_BEGIN]
+    for table in FACT_TABLES.values():
+        lines += [f"\n## {table.name}\n", f"{table.description}\n"]
+        if table.landed:
+            lines += [f"In Parquet by the UTC date of `{table.time}`. {_landed(table)}\n"]
+        lines += ["| column | type | unit | description |", "|---|---|---|---|"]
+        for each in table.columns:
+            row = f"| `{each.name}` | {each.type} | {each.unit or ''} | {each.description} |"
+            lines.append(row.replace("|  |", "| |"))
+    return "\n".join(lines) + "\n"
+
+
+def _landed(table: FactTable) -> str:
+    kept = ""
+    if table.landed_rows:
+        types = ", ".join(f"`{each}`" for each in REPORT_EVENTS)
+        kept = f"Only the types {types} are kept there"
+        kept += "".join(f", without the column `{each}`" for each in table.not_landed) + "."
+    return kept or "All rows and columns are kept there."
+
+
 PAGES = {
     "reference/settings.md": settings,
     "reference/commands.md": commands,
@@ -195,6 +229,7 @@ PAGES = {
     "reference/events.md": events,
     "reference/states.md": states,
     "reference/reports.md": reports.describe,
+    "reference/facts.md": facts,
     "pictures/architecture.svg": architecture.draw,
 }
 

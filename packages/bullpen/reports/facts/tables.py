@@ -181,7 +181,7 @@ ATTEMPTS = FactTable(
         _time("claimed_at", "When the batch was claimed."),
         _time("started_at", "When the provider was started."),
         _time("finished_at", "When the run finished."),
-        _text("sender", "The name of the primary's sender. NULL in rows before version 0.2."),
+        _text("sender", "The name of the primary's sender."),
         _text("sender_id", "The sender's id on the platform; NULL if it was not a person."),
         _text("from_agent", "The agent that handed the primary over; NULL if none did."),
         _time("available_at", "When the primary was due: after its delay and its back-off."),
