@@ -260,3 +260,24 @@ def test_more_series_than_a_person_can_tell_apart_are_summed_as_other() -> None:
     ]
     assert figure.traces[0]["x"] == ["2026-11-01", "2026-11-02"]
     assert figure.traces[-1]["y"] == [93 + 92 + 91] * 2
+
+
+def test_percentiles_are_never_added_and_long_names_stay_different_places() -> None:
+    name = Column("error", Type.TEXT, "The error.")
+    p95 = Column("p95", Type.INTEGER, "The percentile.", Unit.MILLISECONDS)
+    view = View(
+        name="errors",
+        title="Errors",
+        sql="",
+        columns=(name, p95),
+        chart=Chart(kind=ChartKind.BAR, x="error", y=("p95",)),
+    )
+    long = "the same beginning of two errors: "
+    rows = [{"error": f"{long}{end}", "p95": 1000} for end in ("one", "two", "two")]
+    figure = make_figure(view, rows)
+    assert figure is not None
+    assert figure.traces[0]["y"] == [1, 1]
+    axis = figure.layout["xaxis"]
+    assert isinstance(axis, dict)
+    assert axis["tickvals"] == [f"{long}one", f"{long}two"]
+    assert len(axis["ticktext"][0]) < len(long)

@@ -13,7 +13,13 @@ MAX_SERIES = 7
 """More lines or stacks than this cannot be told apart; the smallest ones become `other`."""
 
 OTHER = "other"
-SUMMED = frozenset({Unit.COUNT, Unit.TOKENS, Unit.DOLLARS, Unit.MILLISECONDS})
+MAX_BARS = 25
+"""More bars than this have no room for their names."""
+
+MAX_LABEL = 28
+
+SUMMED = frozenset({Unit.COUNT, Unit.TOKENS, Unit.DOLLARS})
+"""Units of values that can be added: of durations, most columns are percentiles."""
 
 Value = str | int | float | bool | None
 Row = Mapping[str, Value]
@@ -42,17 +48,14 @@ def make_figure(view: View, rows: Sequence[Row]) -> Figure | None:
 def _traces(chart: Chart, columns: Mapping[str, Column], rows: Sequence[Row]) -> Figure:
     values = columns[chart.y[0]]
     stacked = chart.kind is ChartKind.STACKED
-    series = (
-        _by_column(chart, columns, rows)
-        if chart.series is None
-        else _by_series(chart, values, rows)
-    )
+    series = make_series(chart, columns, rows)
     traces: list[dict[str, object]] = []
+    is_date = columns[chart.x].type is Type.DATE
     for name, points in series.items():
-        xs = sorted(points, key=str) if columns[chart.x].type is Type.DATE else list(points)
+        xs = sorted(points, key=str) if is_date else list(points)[:MAX_BARS]
         trace: dict[str, object] = {
             "name": name.replace("_", " ") if chart.series is None else name,
-            "x": xs if columns[chart.x].type is Type.DATE else [_name(each) for each in xs],
+            "x": xs if is_date else [_label(columns[chart.x], each) for each in xs],
             "y": [_scale(values, points[each]) for each in xs],
         }
         if chart.kind is ChartKind.LINE:
@@ -61,13 +64,22 @@ def _traces(chart: Chart, columns: Mapping[str, Column], rows: Sequence[Row]) ->
             trace |= {"type": "bar"}
         traces.append(trace)
     layout: dict[str, object] = {
-        "xaxis": _category_or_date(columns[chart.x]),
+        "xaxis": {"type": "date"} if is_date else _category_axis(traces),
         "yaxis": {**_number_axis(values), "rangemode": "tozero"},
         "showlegend": len(traces) > 1,
     }
     if chart.kind is not ChartKind.LINE:
         layout["barmode"] = "stack" if stacked else "group"
     return Figure(traces, layout)
+
+
+def make_series(
+    chart: Chart, columns: Mapping[str, Column], rows: Sequence[Row]
+) -> dict[str, Points]:
+    """The values by place, for each value column or each value of the series' column."""
+    if chart.series is None:
+        return _by_column(chart, columns, rows)
+    return _by_series(chart, columns[chart.y[0]], rows)
 
 
 def _by_column(
@@ -118,21 +130,30 @@ def _heatmap(chart: Chart, columns: Mapping[str, Column], rows: Sequence[Row]) -
     }
     layout: dict[str, object] = {
         "xaxis": {"type": "category"},
-        "yaxis": {"type": "category", "autorange": "reversed"},
+        "yaxis": {"type": "category", "autorange": "reversed", "showgrid": False},
     }
     return Figure([trace], layout)
 
 
 def _label(column: Column, value: Value) -> str:
-    return WEEKDAYS[int(_number(value)) - 1] if column.unit is Unit.WEEKDAY else _name(value)
+    return WEEKDAYS[round(_number(value)) - 1] if column.unit is Unit.WEEKDAY else _name(value)
 
 
 def _name(value: Value) -> str:
     return "none" if value is None else str(value)
 
 
-def _category_or_date(column: Column) -> Axis:
-    return {"type": "date"} if column.type is Type.DATE else {"type": "category"}
+def _category_axis(traces: Sequence[Mapping[str, object]]) -> Axis:
+    """An axis of names; long ones are cut, but stay different places."""
+    names = dict.fromkeys(str(x) for each in traces for x in _list(each["x"]))
+    if all(len(each) <= MAX_LABEL for each in names):
+        return {"type": "category"}
+    cut = [each if len(each) <= MAX_LABEL else f"{each[: MAX_LABEL - 1]}…" for each in names]
+    return {"type": "category", "tickmode": "array", "tickvals": list(names), "ticktext": cut}
+
+
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
 
 
 def _number_axis(column: Column) -> Axis:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections import defaultdict
 from collections.abc import Sequence
 from csv import writer as csv_writer
 from dataclasses import asdict, dataclass, replace
@@ -18,7 +19,7 @@ from flask import Response
 from pydantic import BaseModel, Field, field_validator
 
 from bullpen.api.context import api, caller, require_reach
-from bullpen.api.portal.figures import make_figure
+from bullpen.api.portal.figures import SUMMED, make_figure, make_series
 from bullpen.api.portal.page import render_page
 from bullpen.api.route import READ, Described, Routes
 from bullpen.core.access.keys import Scope
@@ -44,8 +45,6 @@ FIGURE_ROWS = 5000
 CSV_ROWS = 1_000_000
 OLD_AFTER = 3 * HOUR
 """The service computes the reports each hour; after three, something is wrong."""
-ADDED = frozenset({Unit.COUNT, Unit.TOKENS, Unit.DOLLARS})
-"""Units whose values of several days can be added."""
 
 
 class Chosen(BaseModel):
@@ -170,7 +169,7 @@ def show(path: ReportName, query: Chosen) -> Html:
     choices: list[Choice] = []
     if manifest is not None:
         chosen = query.filter(report, _today(manifest))
-        answers = read_views(api().settings.reports, report, chosen, limit=FIGURE_ROWS)
+        answers = read_views(api().settings.reports, report, chosen, limit=_rows_of)
         sections = [
             _section(report, view, answer, query)
             for view, answer in zip(report.views, answers, strict=True)
@@ -242,32 +241,34 @@ def _age(freshness: Freshness | None) -> Age:
 def _card(report: Report, manifest: Manifest | None, chosen: Chosen) -> Card:
     """A report with its numbers by day, if one of its views has them."""
     card = Card(f"/reports/{report.name}", report.title, report.question, "", "", "")
-    by_day = [each for each in report.views if _is_by_day(each)]
-    if manifest is None or not by_day:
+    view = next((each for each in report.views if _is_by_day(each)), None)
+    if manifest is None or view is None:
         return card
-    view = by_day[0]
     answer = _read(report, view, chosen.filter(report, _today(manifest)), FIGURE_ROWS)
-    column = next(each for each in view.columns if view.chart and each.name == view.chart.y[0])
-    days: dict[str, float] = {}
-    for row in answer.records():
-        value = row[column.name]
-        if isinstance(value, int | float):
-            days[str(row["day"])] = days.get(str(row["day"]), 0) + value
-    if not days:
+    if view.chart is None or not answer.rows:
         return card
+    columns = {each.name: each for each in view.columns}
+    column = columns[view.chart.y[0]]
+    series = make_series(view.chart, columns, answer.records())
+    added = column.unit in SUMMED
+    if view.chart.series is None or not added:
+        # The first stands for the report: of values that cannot be added, the largest.
+        series = dict([next(iter(series.items()))])
+    days: defaultdict[str, float] = defaultdict(float)
+    for points in series.values():
+        for day, value in points.items():
+            days[str(day)] += value if isinstance(value, int | float) else 0
     values = [days[each] for each in sorted(days)]
-    added = column.unit in ADDED
     shown = format_value(column, sum(values) if added else values[-1], _zone(answer))
-    unit = column.name.replace("_", " ") + ("" if added else ", last day")
+    unit = column.name.replace("_", " ")
+    if not added:
+        unit = f"{next(iter(series))}, {unit}, last day"
     return replace(card, figure=shown, unit=unit, points=_points(values))
 
 
 def _is_by_day(view: View) -> bool:
     chart = view.chart
-    if chart is None or chart.x != "day" or chart.kind is ChartKind.HEATMAP:
-        return False
-    column = next(each for each in view.columns if each.name == chart.y[0])
-    return chart.series is None or column.unit in ADDED
+    return chart is not None and chart.x == "day" and chart.kind is not ChartKind.HEATMAP
 
 
 def _points(values: Sequence[float]) -> str:
@@ -296,6 +297,11 @@ def _section(report: Report, view: View, answer: Answer, query: Chosen) -> Secti
         figure=None if figure is None else json.dumps(asdict(figure)),
         is_heatmap=view.chart is not None and view.chart.kind is ChartKind.HEATMAP,
     )
+
+
+def _rows_of(view: View) -> int:
+    """How many rows of a view a page needs."""
+    return TABLE_ROWS if view.chart is None else FIGURE_ROWS
 
 
 def _choices(report: Report, manifest: Manifest, query: Chosen) -> list[Choice]:

@@ -118,7 +118,7 @@ FAILURES = Report(
                 FIRST,
                 LAST,
             ),
-            chart=Chart(kind=ChartKind.BAR, x="fingerprint", y=("runs", "dead")),
+            chart=Chart(kind=ChartKind.BAR, x="error", y=("runs", "dead")),
         ),
         View(
             name="days",

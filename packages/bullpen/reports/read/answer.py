@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -185,14 +185,19 @@ def read_answer(
 
 
 def read_views(
-    directory: Path, report: Report, chosen: Filter = EVERYTHING, *, limit: int
+    directory: Path, report: Report, chosen: Filter = EVERYTHING, *, limit: Callable[[View], int]
 ) -> list[Answer]:
-    """The first rows of each view of a report, all from the same run of the job."""
+    """The first rows of each view of a report, all from the same run of the job.
+
+    `limit` is the number of rows for a view.
+    """
     check_filter(report, chosen)
 
     def read(database: DuckDBPyConnection, manifest: Manifest) -> list[Answer]:
-        questions = (view_question(report, each, chosen) for each in report.views)
-        return [_answer(database, manifest, each, limit) for each in questions]
+        return [
+            _answer(database, manifest, view_question(report, each, chosen), limit(each))
+            for each in report.views
+        ]
 
     return read_tables(directory, report.tables, chosen, read)
 

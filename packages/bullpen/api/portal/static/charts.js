@@ -6,12 +6,14 @@ const SERIES = {
 };
 
 // A state has the same colour on every page.
-const STATES = [
-  [/dead|failed|crash|lost/, ["#b3261e", "#f2938c"]],
-  [/done|completed|delivered|first try/, ["#2a8061", "#6fcaa6"]],
-  [/retr|back-off|wait/, ["#b3861b", "#e5c463"]],
-  [/unknown/, ["#8d4bab", "#cf9be6"]],
-];
+const RED = ["#b3261e", "#f2938c"], AMBER = ["#b3861b", "#e5c463"];
+const GREEN = ["#2a8061", "#6fcaa6"], VIOLET = ["#8d4bab", "#cf9be6"];
+const STATES = {
+  "dead": RED, "messages dead": RED,
+  "failed": AMBER, "runs failed": AMBER, "lost": AMBER,
+  "completed": GREEN, "delivered": GREEN, "messages done": GREEN,
+  "unknown": VIOLET,
+};
 
 function isDark() {
   const theme = document.documentElement.dataset.theme;
@@ -39,8 +41,7 @@ function layoutOf(figure) {
 }
 
 function colourOf(name) {
-  const state = STATES.find(([words]) => words.test(name));
-  return state && state[1][isDark() ? 1 : 0];
+  return STATES[name]?.[isDark() ? 1 : 0];
 }
 
 function traceOf(trace) {
