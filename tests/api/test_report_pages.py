@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import requests
 
-from bullpen.api.portal.figures import MAX_SERIES, OTHER, make_figure
+from bullpen.api.portal.figures import MAX_SERIES, OTHER, Row, make_figure
 from bullpen.core.access.keys import Scope
 from bullpen.core.clock import HOUR
 from bullpen.reports import Chart, ChartKind, Column, Type, Unit, View
@@ -273,7 +273,7 @@ def test_percentiles_are_never_added_and_long_names_stay_different_places() -> N
         chart=Chart(kind=ChartKind.BAR, x="error", y=("p95",)),
     )
     long = "the same beginning of two errors: "
-    rows = [{"error": f"{long}{end}", "p95": 1000} for end in ("one", "two", "two")]
+    rows: list[Row] = [{"error": f"{long}{end}", "p95": 1000} for end in ("one", "two", "two")]
     figure = make_figure(view, rows)
     assert figure is not None
     assert figure.traces[0]["y"] == [1, 1]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import json
+import tempfile
 from collections import defaultdict
 from collections.abc import Sequence
-from csv import writer as csv_writer
 from dataclasses import asdict, dataclass, replace
 from datetime import date, timedelta
 from functools import lru_cache
@@ -26,7 +25,15 @@ from bullpen.core.access.keys import Scope
 from bullpen.core.clock import HOUR, format_time, get_zone
 from bullpen.core.errors import UnknownReport
 from bullpen.reports.manifest import Manifest, read_manifest
-from bullpen.reports.read.answer import Answer, find_view, read_options, read_view, read_views
+from bullpen.reports.read.answer import (
+    Answer,
+    find_view,
+    read_options,
+    read_view,
+    read_views,
+    view_question,
+)
+from bullpen.reports.read.export import Format, write_rows
 from bullpen.reports.read.filter import Filter, filters_of, local_day
 from bullpen.reports.read.freshness import Freshness, freshness_of, require_manifest
 from bullpen.reports.read.values import format_duration, format_value
@@ -42,7 +49,6 @@ ALL = "all"
 PERIODS = {"7": "7 days", "30": "30 days", "90": "90 days", "365": "A year", ALL: "All"}
 TABLE_ROWS = 200
 FIGURE_ROWS = 5000
-CSV_ROWS = 1_000_000
 OLD_AFTER = 3 * HOUR
 """The service computes the reports each hour; after three, something is wrong."""
 
@@ -195,12 +201,10 @@ def csv(path: ViewName, query: Chosen) -> Annotated[Response, Described("The row
     report = load_report(path.name)
     view = find_view(report, path.view)
     manifest = require_manifest(_manifest())
-    answer = _read(report, view, query.filter(report, _today(manifest)), CSV_ROWS)
-    text = io.StringIO()
-    writer = csv_writer(text)
-    writer.writerow([each.name for each in answer.columns])
-    writer.writerows(answer.rows)
-    response = Response(text.getvalue(), mimetype="text/csv")
+    question = view_question(report, view, query.filter(report, _today(manifest)))
+    with tempfile.NamedTemporaryFile(prefix="bullpen-", suffix=".csv") as file:
+        write_rows(api().settings.reports, question, Format.CSV, Path(file.name))
+        response = Response(file.read(), mimetype="text/csv")
     name = f"{report.name}-{view.name}.csv"
     response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
     return response
