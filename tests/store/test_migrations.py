@@ -16,6 +16,7 @@ from bullpen.core.errors import SchemaTooNew, SchemaTooOld
 from bullpen.core.file_records import is_used_in
 from bullpen.core.message import NewMessage
 from bullpen.core.models import whole_schema
+from bullpen.core.models.messages import OLD_ATTEMPT_VALUES
 from bullpen.core.outbox.parts import decode_receipts
 from bullpen.core.queue.claim import claim
 from bullpen.core.queue.enqueue import enqueue
@@ -279,6 +280,50 @@ def test_old_receipts_of_parts_are_kept_with_their_ids_and_back(empty: Store) ->
     assert [each.id for each in decode_receipts(new[1])] == ["ts-1", "ts é"]
     migrate.downgrade(empty, "0007")
     assert _part_receipts(empty) == [old, old]
+
+
+def test_messages_that_may_run_again_have_their_runs_and_their_conversation(empty: Store) -> None:
+    migrate.upgrade(empty, "0008")
+    with empty.engine.begin() as connection:
+        metadata = MetaData()
+        metadata.reflect(connection)
+        live, archive = metadata.tables["messages"], metadata.tables["messages_archive"]
+        model = _row(live, 0) | {"retry_count": 0, "crash_count": 0}
+        old = {name: value for name, value in model.items() if name in archive.c}
+        first = {"message_id": "first", "conversation_id": "first", "created_at": 7}
+        connection.execute(insert(archive).values(old | first))
+        for id_, (status, retries, crashes, conversation) in enumerate(
+            [
+                ("pending", 0, 0, "first"),
+                ("held", 2, 1, "m0"),
+                ("processing", 1, 0, "gone"),
+                ("completed", 3, 0, "m0"),
+                ("pending", 0, 0, "m4"),
+            ]
+        ):
+            row = {"id": id_ + 1, "message_id": f"m{id_}", "conversation_id": conversation}
+            row |= {"status": status, "retry_count": retries, "crash_count": crashes}
+            connection.execute(insert(live).values(model | row | {"created_at": 100 + id_}))
+        attempts = metadata.tables["attempts"]
+        connection.execute(insert(attempts).values(_row(attempts, 0)))
+    migrate.upgrade(empty, "0009")
+    select_messages = "SELECT runs, conversation_at FROM messages ORDER BY id"
+    with empty.engine.begin() as connection:
+        found = [tuple(row) for row in connection.execute(text(select_messages))]
+        (run,) = connection.execute(text("SELECT * FROM attempts")).mappings()
+    assert found == [(0, 7), (3, 100), (2, None), (0, None), (0, None)]
+    assert (run["sender"], run["dead"]) == ("", 0)
+    assert {run[name] for name in OLD_ATTEMPT_VALUES} == {None}
+    migrate.downgrade(empty, "0008")
+    migrate.upgrade(empty, "0009")
+    with empty.engine.begin() as connection:
+        assert [tuple(row) for row in connection.execute(text(select_messages))] == found
+
+
+def test_the_sql_for_columns_that_old_runs_lack_is_sql(store: Store) -> None:
+    with store.engine.begin() as connection:
+        for name, expression in OLD_ATTEMPT_VALUES.items():
+            connection.execute(text(f"SELECT COALESCE({name}, {expression}) FROM attempts"))
 
 
 def _part_receipts(store: Store) -> list[dict[int, str | None]]:

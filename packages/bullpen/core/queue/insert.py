@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from functools import cache
@@ -81,7 +80,10 @@ def insert_locked(
     if not news:
         return
     # Held messages do not count, and are inserted even if the lane accepts none.
-    counts = Counter([new.agent for new in news if new.hold_reason is None])
+    counts: dict[str, int] = {}
+    for new in news:
+        if new.hold_reason is None:
+            counts[new.agent] = counts.get(new.agent, 0) + 1
     for agent, count in counts.items():
         _check_room(agent, lanes[agent], count)
     for agent, count in counts.items():
@@ -175,19 +177,22 @@ def _copied_fields() -> tuple[tuple[str, ...], Callable[[NewMessage], tuple[obje
 
 def _append_enqueued(tx: Transaction, new: NewMessage, message_id: str) -> None:
     about = MessageRef(new.agent, new.conversation_id or message_id, message_id)
-    optional = {
-        "sender_id": new.sender_id,
-        "from_agent": new.from_agent,
-        "parent_id": new.parent_id,
-        "team_id": new.team_id,
-    }
+    optional = {}
+    if new.sender_id is not None:
+        optional["sender_id"] = new.sender_id
+    if new.from_agent is not None:
+        optional["from_agent"] = new.from_agent
+    if new.parent_id is not None:
+        optional["parent_id"] = new.parent_id
+    if new.team_id is not None:
+        optional["team_id"] = new.team_id
     enqueued = MessageEnqueued(
         about,
         channel=new.channel,
         sender=new.sender,
         hop=new.hop,
         available_at=tx.now + new.delay,
-        **{name: value for name, value in optional.items() if value is not None},
+        **optional,
     )
     append_event(tx, enqueued)
     if new.hold_reason is not None:
