@@ -178,7 +178,7 @@ NUMBERS = {
     *("messages", "output_tokens", "pending", "priority", "retry_count", "sort_key"),
     *("after", "key", "last_id", "last_sort_key", "limit", "old", "settled", "since"),
     *("acked", "arrival", "expires", "lease", "parts", "recover", "tell", "uncounted"),
-    *("until", "upto"),
+    *("until", "upto", "attempt", "dead", "wait"),
 }
 
 

@@ -144,8 +144,10 @@ def test_a_held_message_stays_held_when_it_is_addressed_to_another_agent(editing
         hold(tx, editing.messages()[0]["message_id"], "it is old")
     edit(editing, message, "@writer new text")
     becomes(editing, ("writer", "new text"))
-    (left,) = (each for each in editing.messages() if each["status"] != "cancelled")
-    assert left["status"] == "held"
+    before, left = sorted(editing.messages(), key=lambda each: each["status"])
+    assert (before["status"], left["status"]) == ("cancelled", "held")
+    assert left["conversation_id"] == before["message_id"]
+    assert left["conversation_at"] == before["created_at"] < left["created_at"]
 
 
 def test_an_edit_that_names_no_agent_is_answered(editing: Account) -> None:
