@@ -20,6 +20,7 @@ from tests.bench.depth import depth
 from tests.bench.machine import facts
 from tests.bench.post import post
 from tests.bench.processes import processes
+from tests.bench.reports_job import reports_job
 from tests.bench.runs import runs
 from tests.bench.scale import FULL, QUICK
 from tests.bench.section import Bench, Section
@@ -41,6 +42,7 @@ SECTIONS: dict[str, Callable[[Bench], Section]] = {
     "post": post,
     "command": command,
     "channels": channels,
+    "reports_job": reports_job,
 }
 RESULTS = Path(__file__).resolve().parents[2] / "bench-results"
 
@@ -51,6 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     scale = QUICK if options.quick else FULL
     if options.rounds:
         scale = replace(scale, rounds=options.rounds, depth_rounds=options.rounds)
+    if options.attempts:
+        scale = replace(scale, attempts=options.attempts)
     with TemporaryDirectory(prefix="bullpen-bench-", dir=options.dir) as directory:
         bench = Bench(BenchStores(Path(directory)), scale)
         try:
@@ -83,6 +87,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="fewer rounds: 2 minutes, not 12")
     parser.add_argument("--only", nargs="+", choices=SECTIONS, metavar="SECTION", help=_names())
     parser.add_argument("--rounds", type=int, metavar="N", help="turns of each contender")
+    parser.add_argument("--attempts", type=int, metavar="N", help="runs that the reports describe")
     parser.add_argument("--json", type=Path, metavar="PATH", help="where the numbers go")
     parser.add_argument("--dir", type=Path, metavar="DIR", help="where the databases lie meanwhile")
     return parser.parse_args(arguments)

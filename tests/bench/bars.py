@@ -114,6 +114,15 @@ BARS_OF: Final[Mapping[str, Mapping[str, Bar]]] = {
         for name in FAKES
         for what, bar in _channel(f"{name}, {kind}").items()
     },
+    "reports_job": {
+        "all reports beyond start, CPU: spark : duckdb": most(2.5),
+        "all reports, wall: spark : pandas": most(1),
+        "all reports, memory: spark : pandas": most(0.2),
+        "landing, CPU: spark : duckdb": most(1.25),
+        "1 % new, warm session, CPU : full run": most(0.1),
+        "1 % new, fresh process, CPU : full run": most(0.15),
+        "driver's memory : with 5 times fewer": most(1.15),
+    },
 }
 """By section, and by what they measure. A ratio of speeds above 1 is faster."""
 

@@ -44,6 +44,8 @@ class Scale:
     bursts: int
     client_seconds: float
     """For how long the processor time of the clients is measured."""
+    attempts: int
+    """Runs in the history that the reports are computed from."""
 
 
 FULL = Scale(
@@ -71,6 +73,7 @@ FULL = Scale(
     burst=200,
     bursts=5,
     client_seconds=30.0,
+    attempts=1_000_000,
 )
 
 QUICK = Scale(
@@ -98,6 +101,7 @@ QUICK = Scale(
     burst=200,
     bursts=2,
     client_seconds=10.0,
+    attempts=200_000,
 )
 
 TINY = Scale(
@@ -125,5 +129,6 @@ TINY = Scale(
     burst=5,
     bursts=1,
     client_seconds=0.2,
+    attempts=2_000,
 )
 """Nothing of it says how fast anything is, only that it is measured."""
