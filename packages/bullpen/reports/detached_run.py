@@ -37,6 +37,8 @@ START_SECONDS = 5.0
 NICENESS = 10
 """The priority of the process: agents and the API go first."""
 
+PARTIAL_HINT = "The other reports are new. Run `bullpen report run` to see why these failed."
+
 MAX_OUTPUT_BYTES = 1 << 20
 
 
@@ -161,4 +163,7 @@ def _read_output(path: Path, started_at: int) -> RunStatus:
     match document:
         case {"error": str(error), "hint": str(hint)}:
             return replace(ended, state=RunState.FAILED, error=error, hint=hint)
+        case {"failed": [_, *_] as failed}:
+            error = f"not computed: {', '.join(map(str, failed))}"
+            return replace(ended, state=RunState.FAILED, error=error, hint=PARTIAL_HINT)
     return ended

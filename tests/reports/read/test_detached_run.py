@@ -59,6 +59,17 @@ def test_a_failed_run_has_its_error_and_hint(
     assert status.hint
 
 
+def test_a_run_that_could_not_compute_a_report_has_failed(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(detached_run, "COMMAND", ("version", "--json"))
+    start_run(settings, 17)
+    ended(settings)
+    (settings.run / detached_run.OUTPUT).write_text('{"run": 2, "failed": ["latency"]}')
+    status = run_status(settings)
+    assert (status.state, status.error) == (RunState.FAILED, "not computed: latency")
+
+
 def test_only_one_run_at_a_time_and_a_killed_one_has_failed(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

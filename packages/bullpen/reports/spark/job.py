@@ -27,6 +27,7 @@ from bullpen.core.files import PRIVATE_DIRECTORY_MODE, file_lock
 from bullpen.core.registry import REPORTS
 from bullpen.core.store.base import Store
 from bullpen.core.store.identity import store_id
+from bullpen.reports.detached_run import RUN_LOCK
 from bullpen.reports.facts.position import cut_ranges, find_committed
 from bullpen.reports.facts.read import StoreAddress
 from bullpen.reports.manifest import (
@@ -50,8 +51,6 @@ from bullpen.reports.spark.results import compute_table, save_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-LOCK = "run.lock"
 
 _NAMES = tuple(each.name for each in LANDED_TABLES)
 _TABLE_NAME = re.compile("[a-z0-9][a-z0-9_-]{0,63}")
@@ -91,7 +90,7 @@ def run_job(
     directory = store.settings.reports
     directory.mkdir(mode=PRIVATE_DIRECTORY_MODE, parents=True, exist_ok=True)
     request = request or Request()
-    with file_lock(directory / LOCK, 0.0) as held:
+    with file_lock(directory / RUN_LOCK, 0.0) as held:
         if held is None:
             raise ReportsRunning(f"another run is using {directory}")
         old = _read_old(directory, request)
