@@ -44,6 +44,21 @@ def test_lines_have_blanks_for_days_without_rows() -> None:
     ]
 
 
+def test_only_stacked_values_are_added() -> None:
+    rows = [(date(2026, 11, 1), "coder", 10), (date(2026, 11, 1), "coder", 30)]
+    for kind, text in ((ChartKind.LINE, "max 30"), (ChartKind.STACKED, "max 40")):
+        chart = Chart(kind=kind, x="day", y=("runs",), series="agent")
+        assert draw_chart(chart, (DAY, AGENT, RUNS), rows, SCREEN)[0].endswith(text)
+
+
+def test_values_stacked_by_name_are_bars_of_their_sum() -> None:
+    chart = Chart(kind=ChartKind.STACKED, x="agent", y=("runs", "more"))
+    more = Column("more", Type.INTEGER, "More.", Unit.COUNT)
+    lines = draw_chart(chart, (AGENT, RUNS, more), [("coder", 30, 10), ("tester", 20, 0)], PLAIN)
+    assert [each.split()[-1] for each in lines] == ["40", "20"]
+    assert lines[0].count("#") == 2 * lines[1].count("#")
+
+
 def test_a_long_period_fits_the_width_and_keeps_its_highest_day() -> None:
     chart = Chart(kind=ChartKind.STACKED, x="day", y=("runs",), series="agent")
     days = [date.fromordinal(date(2026, 1, 1).toordinal() + n) for n in range(365)]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from zoneinfo import ZoneInfo
 
+from bullpen.core.text import format_count
+from bullpen.reports.read.filter import DAY
 from bullpen.reports.read.values import Value, format_value
 from bullpen.reports.report import Chart, ChartKind
-from bullpen.reports.schema import Column, Schema
+from bullpen.reports.schema import Column, Schema, Type
 
 MAX_BARS = 20
 MAX_LINES = 12
@@ -53,8 +55,10 @@ def draw_chart(chart: Chart, columns: Schema, rows: Sequence[Row], canvas: Canva
     """The lines of a chart of these rows; none if there is nothing to draw."""
     table = _Table(columns, rows)
     match chart.kind:
-        case ChartKind.BAR:
+        case ChartKind.STACKED if table.column(chart.x).type is Type.TEXT:
             return list(_draw_bars(chart, table, canvas))
+        case ChartKind.BAR:
+            return list(_draw_bars(replace(chart, y=chart.y[:1]), table, canvas))
         case ChartKind.HEATMAP:
             return list(_draw_heatmap(chart, table, canvas))
         case ChartKind.LINE | ChartKind.STACKED:
@@ -76,6 +80,7 @@ class _Table:
         return [row[index] for row in self.rows]
 
     def numbers(self, name: str) -> list[float]:
+        """The values as numbers; 0 for NULL."""
         return [_number(each) for each in self.values(name)]
 
 
@@ -84,11 +89,11 @@ def _number(value: Value) -> float:
 
 
 def _draw_bars(chart: Chart, table: _Table, canvas: Canvas) -> Iterator[str]:
-    """A bar for each row, in the order of the view."""
+    """A bar for each row, in the order of the view; its length is the sum of the values."""
     value = table.column(chart.y[0])
     names = _labels(table, chart, canvas)[:MAX_BARS]
-    amounts = table.numbers(value.name)[:MAX_BARS]
-    texts = [format_value(value, each, canvas.zone) for each in table.values(value.name)[:MAX_BARS]]
+    amounts = [sum(each) for each in zip(*map(table.numbers, chart.y), strict=True)][:MAX_BARS]
+    texts = [format_value(value, each, canvas.zone) for each in amounts]
     highest = max(amounts, default=0.0)
     if highest <= 0:
         return
@@ -98,7 +103,7 @@ def _draw_bars(chart: Chart, table: _Table, canvas: Canvas) -> Iterator[str]:
         bar = _bar(amount / highest, room, canvas.symbols)
         yield f"{name:<{label_width}}  {bar} {text}".rstrip()
     if len(table.rows) > MAX_BARS:
-        yield f"{len(table.rows) - MAX_BARS} more rows are not drawn."
+        yield f"Not drawn: {format_count(len(table.rows) - MAX_BARS, 'row')}."
 
 
 def _labels(table: _Table, chart: Chart, canvas: Canvas) -> list[str]:
@@ -126,7 +131,7 @@ def _bar(share: float, width: int, symbols: Symbols) -> str:
 
 def _draw_lines(chart: Chart, table: _Table, canvas: Canvas) -> Iterator[str]:
     """A sparkline for each series, all on the same scale."""
-    positions = _positions(table.values(chart.x))
+    positions = _positions(table, chart.x)
     series = _series(chart, table, canvas)
     highest = max((max(each.values(), default=0.0) for _, _, each in series), default=0.0)
     if highest <= 0 or not positions:
@@ -144,13 +149,14 @@ def _draw_lines(chart: Chart, table: _Table, canvas: Canvas) -> Iterator[str]:
         yield f"{name:<{label_width}}  {line}  max {text}".rstrip()
     yield " " * (label_width + 2) + _axis(chart, table, positions, len(buckets), canvas)
     if len(series) > MAX_LINES:
-        yield f"{len(series) - MAX_LINES} more series are not drawn."
+        yield f"Not drawn: {format_count(len(series) - MAX_LINES, 'series', 'series')}."
 
 
-def _positions(values: Sequence[Value]) -> list[Value]:
+def _positions(table: _Table, name: str) -> list[Value]:
     """The values of the x-axis in order; days without rows are included."""
+    values = table.values(name)
     days = [each for each in values if isinstance(each, date)]
-    if len(days) == len(values) and days:
+    if name == DAY and days:
         first = min(days)
         return [first + timedelta(days=n) for n in range((max(days) - first).days + 1)]
     return sorted({each for each in values if each is not None}, key=_sort_key)
@@ -173,7 +179,12 @@ def _series(
     for y in chart.y:
         for at, name, amount in zip(x, names, table.numbers(y), strict=True):
             points = found.setdefault((name, y), {})
-            points[at] = points.get(at, 0.0) + amount
+            # Only what is stacked can be added: the sum of two percentiles means nothing.
+            points[at] = (
+                points.get(at, 0.0) + amount
+                if chart.kind is ChartKind.STACKED
+                else max(points.get(at, 0.0), amount)
+            )
     lines = []
     for (name, y), points in found.items():
         label = " ".join(each for each in (name, y if len(chart.y) > 1 or not name else "") if each)
@@ -228,9 +239,11 @@ def _draw_heatmap(chart: Chart, table: _Table, canvas: Canvas) -> Iterator[str]:
     highest = max(amounts, default=0.0)
     if highest <= 0:
         return
+    cells: dict[tuple[Value, Value], float] = {}
     places = zip(table.values(chart.x), table.values(down.name), strict=True)
-    cells = dict(zip(places, amounts, strict=True))
-    across = _positions(table.values(chart.x))
+    for place, amount in zip(places, amounts, strict=True):
+        cells[place] = max(cells.get(place, 0.0), amount)
+    across = _positions(table, chart.x)
     lines = sorted({each for each in table.values(down.name) if each is not None}, key=_sort_key)
     labels = [_cut(format_value(down, each, canvas.zone), canvas.symbols) for each in lines]
     label_width = max(map(len, labels))
