@@ -39,7 +39,7 @@ def directory(tmp_path: Path) -> Path:
 def test_duckdb_reads_the_files_of_the_manifest(directory: Path) -> None:
     import duckdb
 
-    found: list[object] = []
+    found: list[tuple[object, ...]] = []
     with closing(duckdb.connect(":memory:")) as database:
         for statement in snippet("sql").replace("~/.bullpen/reports", str(directory)).split(";\n"):
             if statement.strip():
