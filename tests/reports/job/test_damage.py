@@ -15,9 +15,9 @@ from bullpen.core.errors import ReportsDamaged, ReportsError, ReportsRunning, St
 from bullpen.core.files import file_lock
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
+from bullpen.reports.detached_run import RUN_LOCK
 from bullpen.reports.manifest import MANIFEST
 from bullpen.reports.spark import garbage
-from bullpen.reports.spark.job import LOCK
 from bullpen.reports.spark.progress import Progress, Step, Tell
 from tests.reports.job.facts import SPRING, Run, write_history, write_messages, write_runs
 from tests.reports.job.jobs import fact_files, files_on_disk, manifest, recomputed, results, run
@@ -133,7 +133,7 @@ def test_a_full_disk_is_an_error_and_the_reports_stay(filled: Store, spark: Spar
 
 
 def test_two_runs_at_once_are_refused(filled: Store) -> None:
-    with file_lock(filled.settings.reports / LOCK), pytest.raises(ReportsRunning):
+    with file_lock(filled.settings.reports / RUN_LOCK), pytest.raises(ReportsRunning):
         run(filled, None)
 
 
