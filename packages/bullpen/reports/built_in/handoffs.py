@@ -92,22 +92,33 @@ def _conversations(facts: Facts) -> DataFrame:
     """
     return (
         facts.attempts.where(F.col("conversation_at").isNotNull())
-        .withColumn("day", local_day("conversation_at", facts.zone))
-        .groupBy("day", "conversation_id")
-        .agg(
-            F.min("conversation_at").alias("conversation_at"),
-            F.max("hop").alias("depth"),
-            F.count("*").alias("runs"),
-            F.count_distinct("agent").alias("agents"),
-            F.sum(micro_dollars("cost")).alias("cost_micros"),
-            F.max("finished_at").alias("finished_at"),
+        .select(
+            local_day("conversation_at", facts.zone).alias("day"),
+            *("conversation_id", "conversation_at", "agent", "finished_at"),
+            F.col("hop").alias("depth"),
+            micro_dollars("cost").alias("cost_micros"),
         )
+        # One shuffle for both aggregations; a count of distinct agents would take two.
+        .repartition("conversation_id")
+        .groupBy("day", "conversation_id", "agent")
+        .agg(*_amounts(), F.count("*").alias("runs"))
+        .groupBy("day", "conversation_id")
+        .agg(*_amounts(), F.sum("runs").alias("runs"), F.count("*").alias("agents"))
         .select(
             *("day", "conversation_id", "depth"),
             F.lit(1).cast("bigint").alias("conversations"),
             *("runs", "agents", "cost_micros"),
             duration("conversation_at", "finished_at").alias("duration"),
         )
+    )
+
+
+def _amounts() -> tuple[Expression, ...]:
+    return (
+        F.min("conversation_at").alias("conversation_at"),
+        F.max("finished_at").alias("finished_at"),
+        F.max("depth").alias("depth"),
+        F.sum("cost_micros").alias("cost_micros"),
     )
 
 
