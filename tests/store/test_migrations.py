@@ -16,7 +16,6 @@ from bullpen.core.errors import SchemaTooNew, SchemaTooOld
 from bullpen.core.file_records import is_used_in
 from bullpen.core.message import NewMessage
 from bullpen.core.models import whole_schema
-from bullpen.core.models.messages import OLD_ATTEMPT_VALUES
 from bullpen.core.outbox.parts import decode_receipts
 from bullpen.core.queue.claim import claim
 from bullpen.core.queue.enqueue import enqueue
@@ -313,17 +312,11 @@ def test_messages_that_may_run_again_have_their_runs_and_their_conversation(empt
         (run,) = connection.execute(text("SELECT * FROM attempts")).mappings()
     assert found == [(0, 7), (3, 100), (2, None), (0, None), (0, None)]
     assert (run["sender"], run["dead"]) == ("", 0)
-    assert {run[name] for name in OLD_ATTEMPT_VALUES} == {None}
+    assert {run[name] for name in ("available_at", "conversation_at", "attempt")} == {None}
     migrate.downgrade(empty, "0008")
     migrate.upgrade(empty, "0009")
     with empty.engine.begin() as connection:
         assert [tuple(row) for row in connection.execute(text(select_messages))] == found
-
-
-def test_the_sql_for_columns_that_old_runs_lack_is_sql(store: Store) -> None:
-    with store.engine.begin() as connection:
-        for name, expression in OLD_ATTEMPT_VALUES.items():
-            connection.execute(text(f"SELECT COALESCE({name}, {expression}) FROM attempts"))
 
 
 def _part_receipts(store: Store) -> list[dict[int, str | None]]:

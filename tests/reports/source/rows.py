@@ -47,6 +47,9 @@ def expected_fact(table: FactTable, row: Row, *, archived: bool = False) -> Row:
     """The fact of a row of the store."""
     fields = json.loads(row.get("data") or "{}") if table.fields else {}
     values = {**dict.fromkeys(table.fields), **row, **fields, "archived": archived}
+    if table.name == "attempts" and row["attempt"] is None:  # from before the column
+        at = row["enqueued_at"]
+        values |= {"attempt": row["retry_count"] + 1, "available_at": at, "conversation_at": at}
     return {each.name: values[each.name] for each in table.columns}
 
 

@@ -50,8 +50,8 @@ ATTEMPTS = table(
         nullable_column("sender_id", Text),
         nullable_column("from_agent", Text),
         # When the primary message could be claimed: its delay, its back-off and a retry by a
-        # person move it. This and the next two are NULL in rows from before revision 0009;
-        # `OLD_ATTEMPT_VALUES` has what to read instead.
+        # person move it. This and the next two are NULL in rows from before revision 0009; the
+        # facts of reports have the best known values instead (`bullpen.reports.facts.tables`).
         nullable_column("available_at", Millis),
         # When the conversation began.
         nullable_column("conversation_at", Millis),
@@ -66,13 +66,6 @@ ATTEMPTS = table(
     ],
 )
 """One run of a batch by a provider, and how it ended."""
-
-OLD_ATTEMPT_VALUES = {
-    "available_at": "enqueued_at",
-    "conversation_at": "enqueued_at",
-    "attempt": "retry_count + 1",
-}
-"""The SQL of the best known value of a column that is NULL in rows from before revision 0009."""
 
 
 DEATH_CAUSES = table(

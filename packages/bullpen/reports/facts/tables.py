@@ -24,6 +24,13 @@ REPORT_EVENTS = (
 )
 """The types of events that reports are computed from; the job lands no others."""
 
+OLD_ATTEMPT_VALUES = {
+    "available_at": "enqueued_at",
+    "conversation_at": "enqueued_at",
+    "attempt": "retry_count + 1",
+}
+"""The SQL of the best known value of a column that is NULL in rows from before revision 0009."""
+
 _POSTGRES_TYPES = {
     Type.TEXT: "text",
     Type.INTEGER: "bigint",
@@ -122,6 +129,8 @@ class FactTable:
         if name == "archived":
             is_archive = table != self.stored_in[0]
             return str(int(is_archive)) if dialect == "sqlite" else str(is_archive)
+        if table == "attempts" and name in OLD_ATTEMPT_VALUES:
+            return f"COALESCE({table}.{quote_name(name)}, {OLD_ATTEMPT_VALUES[name]})"
         if name not in self.fields:
             return f"{table}.{quote_name(name)}"
         if dialect == "sqlite":
