@@ -20,6 +20,7 @@ from bullpen.ops.doctor import (
     plugins,
     providers,
     queue,
+    reports,
     secrets,
     services,
 )
@@ -41,6 +42,7 @@ ALL_CHECKS: tuple[Check, ...] = (
     *providers.CHECKS,
     *agents.AGENT_CHECKS,
     *agents.SCHEDULE_CHECKS,
+    *reports.CHECKS,
     *secrets.CHECKS,
     *plugins.CHECKS,
     *database.BACKUP_CHECKS,
