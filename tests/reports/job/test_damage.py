@@ -6,12 +6,19 @@ import random
 import resource
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from bullpen.core.errors import ReportsDamaged, ReportsError, ReportsRunning, StoreReplaced
+from bullpen.core.errors import (
+    ReportsDamaged,
+    ReportsError,
+    ReportsRunning,
+    StoreFull,
+    StoreReplaced,
+)
 from bullpen.core.files import file_lock
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
@@ -130,6 +137,17 @@ def test_a_full_disk_is_an_error_and_the_reports_stay(filled: Store, spark: Spar
         assert files_on_disk(filled) == {*garbage.list_files(manifest(filled))}
     run(filled, spark)
     assert results(filled) == recomputed(filled, spark)
+
+
+def test_a_run_leaves_the_reserve_of_the_disk_to_the_queue(
+    filled: Store, stores: Stores, clock: FakeClock
+) -> None:
+    before = results(filled)
+    write_messages(filled, [SPRING])
+    greedy = replace(filled.settings, free_bytes_floor=1 << 60)
+    with stores.opened(greedy, clock) as other, pytest.raises(StoreFull, match="are reserved"):
+        run(other, None)
+    assert results(filled) == before
 
 
 def test_two_runs_at_once_are_refused(filled: Store) -> None:

@@ -23,7 +23,7 @@ from bullpen.core.errors import (
     SparkFailed,
     StoreBusy,
 )
-from bullpen.core.files import PRIVATE_DIRECTORY_MODE, file_lock
+from bullpen.core.files import PRIVATE_DIRECTORY_MODE, file_lock, require_free_space
 from bullpen.core.registry import REPORTS
 from bullpen.core.store.base import Store
 from bullpen.core.store.identity import store_id
@@ -60,6 +60,9 @@ DRIVER_IDS = 250_000
 
 SMALL_ROWS = 1_500_000
 """The most facts that a session with `small` computes faster than one without."""
+
+BYTES_OF_FACT = 100
+"""A generous size of a fact on the disk. The queue needs the disk more than the reports."""
 
 FRESH_MS = 60_000
 """With nothing new, the manifest is replaced only if its time is older than this."""
@@ -254,6 +257,8 @@ class _Job:
         return _News(upto, tuple(parts))
 
     def _land(self, plan: Plan, landing: Landing, news: _News, spark: SparkSession | None) -> None:
+        expected = sum(each.ids for each in news.parts) * BYTES_OF_FACT
+        require_free_space(self._directory, self._store.settings.free_bytes_floor, expected)
         for table in LANDED_TABLES:
             if ids := news.ids(table.name):
                 self._tell(Progress(Step.LANDING, table.name, ids))

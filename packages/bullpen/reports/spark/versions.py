@@ -6,6 +6,7 @@ import hashlib
 import sys
 from pathlib import Path
 
+from bullpen.reports import expressions
 from bullpen.reports.report import Report
 
 
@@ -21,8 +22,9 @@ def report_version(report: Report) -> str:
 
 
 def _source_files(report: Report) -> set[Path]:
-    """The modules beside those of the transforms, since a transform may use them."""
-    files: set[Path] = set()
+    """The modules that a transform may use: those beside its own, and the shared expressions."""
+    assert expressions.__file__ is not None
+    files = {Path(expressions.__file__)}
     for table in report.tables:
         module = sys.modules.get(table.transform.__module__)
         file = getattr(module, "__file__", None)
