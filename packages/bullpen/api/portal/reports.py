@@ -256,7 +256,7 @@ def _card(report: Report, manifest: Manifest | None, chosen: Chosen) -> Card:
     series = make_series(view.chart, columns, answer.records())
     added = column.unit in SUMMED
     if view.chart.series is None or not added:
-        # The first stands for the report: of values that cannot be added, the largest.
+        # Only the first is drawn: of values that cannot be added, the largest.
         series = dict([next(iter(series.items()))])
     days: defaultdict[str, float] = defaultdict(float)
     for points in series.values():
