@@ -182,7 +182,13 @@ def _scramble_data(path: Path) -> None:
     path.write_bytes(bytes(data))
 
 
-@pytest.mark.parametrize("damage", [_remove, _cut, _scramble, _scramble_data])
+def _replace(path: Path) -> None:
+    """Another file, which can be read."""
+    (october,) = path.parents[1].glob("month=2026-10/*.parquet")
+    path.write_bytes(october.read_bytes())
+
+
+@pytest.mark.parametrize("damage", [_remove, _cut, _scramble, _scramble_data, _replace])
 def test_the_error_names_a_missing_or_damaged_file(directory: Path, damage: object) -> None:
     assert callable(damage)
     damage(november(directory))
