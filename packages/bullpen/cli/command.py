@@ -16,11 +16,10 @@ from bullpen.cli.output import echo, print_json, print_table
 from bullpen.core.errors import OutOfReach
 from bullpen.core.ids import RUN_VARIABLE, agent_of
 from bullpen.core.settings import Settings
-from bullpen.core.store.open import open_store
-from bullpen.core.store.transaction import Transaction
 
 if TYPE_CHECKING:
     from bullpen.core.queue.reach import Run
+    from bullpen.core.store.transaction import Transaction
 
 Access = Literal["read", "write"]
 
@@ -206,6 +205,8 @@ def require_person(action: str) -> None:
 @contextmanager
 def write_transaction(settings: Settings) -> Iterator[Transaction]:
     """Open the store for one transaction that writes."""
+    from bullpen.core.store.open import open_store  # see read_transaction
+
     with closing(open_store(settings)) as store, store.write() as tx:
         yield tx
 
@@ -213,5 +214,8 @@ def write_transaction(settings: Settings) -> Iterator[Transaction]:
 @contextmanager
 def read_transaction(settings: Settings) -> Iterator[Transaction]:
     """Open the store for one transaction that only reads."""
+    # The store is slow to load, and reports are read without it.
+    from bullpen.core.store.open import open_store
+
     with closing(open_store(settings)) as store, store.read() as tx:
         yield tx
