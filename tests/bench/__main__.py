@@ -21,6 +21,7 @@ from tests.bench.machine import facts
 from tests.bench.post import post
 from tests.bench.processes import processes
 from tests.bench.reports_job import reports_job
+from tests.bench.reports_source import reports_source
 from tests.bench.runs import runs
 from tests.bench.scale import FULL, QUICK
 from tests.bench.section import Bench, Section
@@ -43,6 +44,7 @@ SECTIONS: dict[str, Callable[[Bench], Section]] = {
     "command": command,
     "channels": channels,
     "reports_job": reports_job,
+    "reports_source": reports_source,
 }
 RESULTS = Path(__file__).resolve().parents[2] / "bench-results"
 

@@ -46,6 +46,9 @@ class Scale:
     """For how long the processor time of the clients is measured."""
     attempts: int
     """Runs in the history that the reports are computed from."""
+    source_attempts: int
+    """Runs in the history that the data source reads; its start counts less if there are many."""
+    source_rounds: int
 
 
 FULL = Scale(
@@ -74,6 +77,8 @@ FULL = Scale(
     bursts=5,
     client_seconds=30.0,
     attempts=1_000_000,
+    source_attempts=5_000_000,
+    source_rounds=3,
 )
 
 QUICK = Scale(
@@ -102,6 +107,8 @@ QUICK = Scale(
     bursts=2,
     client_seconds=10.0,
     attempts=200_000,
+    source_attempts=200_000,
+    source_rounds=2,
 )
 
 TINY = Scale(
@@ -130,5 +137,7 @@ TINY = Scale(
     bursts=1,
     client_seconds=0.2,
     attempts=2_000,
+    source_attempts=200,
+    source_rounds=1,
 )
 """Nothing of it says how fast anything is, only that it is measured."""

@@ -101,8 +101,9 @@ class BullpenDataSource(DataSource):
     def schema(self) -> StructType:
         """The columns that were asked for, or all."""
         with _hints():
-            query = Query.parse(self.options)
-            return spark_schema(query.table.select_columns(query.columns))
+            # The store is not needed yet, and a process of Spark's own answers this.
+            table = find_table(self.options.get("table", ""))
+            return spark_schema(_asked_columns(table, self.options))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A reader of all rows that are committed now."""
@@ -136,16 +137,15 @@ class Query:
         """The query of these options, with the columns of the schema if there is one."""
         settings = _load_settings(options, os.environ)
         table = find_table(options.get("table", ""))
-        names = [each.strip() for each in options.get("columns", "").split(",") if each.strip()]
+        columns = _asked_columns(table, options)
         if schema is not None:
-            names = schema.fieldNames()
-            _check_types(table, schema)
+            columns = _check_types(table, schema)
         partitions = options.get("numPartitions")
         return cls(
             address=StoreAddress(settings.url),
             home=settings.home,
             table=table,
-            columns=tuple(names or (each.name for each in table.columns)),
+            columns=tuple(each.name for each in columns),
             where=options.get("where", ""),
             partition_rows=_positive(options, "rowsPerPartition", RANGE_ROWS),
             partitions=None if partitions is None else _positive(options, "numPartitions", 1),
@@ -303,8 +303,14 @@ def _load_settings(options: Mapping[str, str], environ: Mapping[str, str]) -> Se
     return settings
 
 
-def _check_types(table: FactTable, schema: StructType) -> None:
-    """Refuse a schema that the columns do not have."""
+def _asked_columns(table: FactTable, options: Mapping[str, str]) -> Schema:
+    """The columns that the option `columns` names; all without it."""
+    names = [each.strip() for each in options.get("columns", "").split(",") if each.strip()]
+    return table.select_columns(names) if names else table.columns
+
+
+def _check_types(table: FactTable, schema: StructType) -> Schema:
+    """The columns of a schema; refuses types that they do not have."""
     columns = table.select_columns(schema.fieldNames())
     for field, expected in zip(schema.fields, spark_schema(columns).fields, strict=True):
         if field.dataType != expected.dataType or not field.nullable:
@@ -312,6 +318,7 @@ def _check_types(table: FactTable, schema: StructType) -> None:
                 f"the column {field.name} of {table.name} is not {field.simpleString()}",
                 hint=f"Its type is {expected.dataType.simpleString()}, and it may be NULL.",
             )
+    return columns
 
 
 def _positive(options: Mapping[str, str], name: str, default: int) -> int:
