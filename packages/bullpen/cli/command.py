@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from bullpen.cli.lazy import keep_imports
 from bullpen.cli.output import echo, print_json, print_table
 from bullpen.core.errors import OutOfReach
 from bullpen.core.ids import RUN_VARIABLE, agent_of
@@ -205,7 +206,8 @@ def require_person(action: str) -> None:
 @contextmanager
 def write_transaction(settings: Settings) -> Iterator[Transaction]:
     """Open the store for one transaction that writes."""
-    from bullpen.core.store.open import open_store  # see read_transaction
+    with keep_imports():
+        from bullpen.core.store.open import open_store  # see read_transaction
 
     with closing(open_store(settings)) as store, store.write() as tx:
         yield tx
@@ -214,8 +216,8 @@ def write_transaction(settings: Settings) -> Iterator[Transaction]:
 @contextmanager
 def read_transaction(settings: Settings) -> Iterator[Transaction]:
     """Open the store for one transaction that only reads."""
-    # The store is slow to load, and reports are read without it.
-    from bullpen.core.store.open import open_store
+    with keep_imports():  # the store is slow to load, and reports are read without it
+        from bullpen.core.store.open import open_store
 
     with closing(open_store(settings)) as store, store.read() as tx:
         yield tx
