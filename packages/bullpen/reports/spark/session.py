@@ -70,14 +70,17 @@ def open_session(
     if missing := [each for each in ("pyspark", "pyarrow") if find_spec(each) is None]:
         raise NoSpark(f"there is no package {' or '.join(missing)}")
     master = Master(settings.spark_master)
+    directory = settings.home.absolute() / "spark"
+    directory.mkdir(mode=PRIVATE_DIRECTORY_MODE, parents=True, exist_ok=True)
     with ExitStack() as stack:
+        scratch = stack.enter_context(scratch_directory(directory))
         if master.is_connect:
             session = stack.enter_context(_connect(master, small=small))
         else:
-            started = _start(master, settings, small=small, verbose=verbose, record=record)
+            started = _start(master, settings, scratch, small=small, verbose=verbose, record=record)
             session = stack.enter_context(started)
         if not master.is_local:
-            prepare_executors(session, settings)
+            prepare_executors(session, settings, scratch)
         yield session
 
 
@@ -151,18 +154,20 @@ def _connect(master: Master, *, small: bool) -> Iterator[SparkSession]:
 
 @contextmanager
 def _start(
-    master: Master, settings: Settings, *, small: bool, verbose: bool, record: bool
+    master: Master,
+    settings: Settings,
+    scratch: Path,
+    *,
+    small: bool,
+    verbose: bool,
+    record: bool,
 ) -> Iterator[SparkSession]:
     """Start a Java process that computes, or drives a standalone cluster."""
-    home = settings.home.absolute()
-    directory = home / "spark"
-    directory.mkdir(mode=PRIVATE_DIRECTORY_MODE, parents=True, exist_ok=True)
     address = master.find_own_address()
-    java = find_java(os.environ, directory)
+    java = find_java(os.environ, scratch.parent)
     spark_home = _find_spark_home()
-    archive = ClassArchive.find(java, spark_home / "jars", directory)
+    archive = ClassArchive.find(java, spark_home / "jars", scratch.parent)
     with ExitStack() as stack:
-        scratch = stack.enter_context(scratch_directory(directory))
         recorded: Path | None = None
         if record and stack.enter_context(archive.lock(settings.free_bytes_floor)):
             recorded = scratch / archive.path.name
@@ -176,7 +181,7 @@ def _start(
         removed = FOREIGN_VARIABLES if master.is_local else CONNECT_VARIABLES
         python = sys.executable if master.is_local else os.environ.get("PYSPARK_PYTHON")
         variables = {
-            "BULLPEN_HOME": str(home),
+            "BULLPEN_HOME": str(settings.home.absolute()),
             "JAVA_HOME": str(java.home),
             "SPARK_HOME": str(spark_home),
             "SPARK_LOCAL_IP": address,
@@ -188,6 +193,7 @@ def _start(
             **SESSION_OPTIONS,
             **_process_options(scratch, address, verbose=verbose),
             **(_local_options() if master.is_local else _cluster_options(small=small)),
+            "spark.executor.extraJavaOptions": C1_ONLY if small else "",
             "spark.master": master.url,
             "spark.driver.extraJavaOptions": " ".join(java_options),
         }

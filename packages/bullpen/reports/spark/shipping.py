@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import secrets
 import shutil
-import tempfile
 import threading
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -26,6 +25,7 @@ from bullpen.core.store.open import database_file
 from bullpen.core.text import SecretMask
 from bullpen.reports.facts.read import StoreAddress
 from bullpen.reports.spark.executors import SCHEMA, ExecutorCheck, FileIdentity, Finding, Trouble
+from bullpen.reports.spark.failures import describe_failure
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,7 +38,8 @@ CHECK_TASKS = 16
 CHECK_SECONDS = 120.0
 SHARED_SECONDS = 10.0
 """How long a network file system may hide a new file."""
-MAX_REASON_CHARS = 400
+
+_LOST_TASK = re.compile(r"Lost task [^\n]*?\(TID \d+\)[^:]*: (?P<reason>[^\n]{1,400})")
 
 _REASONS = {
     r"different version: (\S+) than that in driver: ([\d.]+)": (
@@ -57,12 +58,13 @@ _REASONS = {
 """What Spark says of an executor that runs no task of ours, and the error and hint for it."""
 
 
-def prepare_executors(session: SparkSession, settings: Settings) -> None:
+def prepare_executors(session: SparkSession, settings: Settings, scratch: Path) -> None:
     """Ship the package, and check each executor.
 
+    The session reads the package from the scratch directory until its end.
     Raises NotShared if an executor does not see the directory or the store, else SparkFailed.
     """
-    ship_package(session)
+    session.addArtifacts(str(zip_package(scratch)), pyfile=True)
     with _probe_directory(settings.reports) as directory:
         path = database_file(settings)
         identity = path and FileIdentity.of(path)
@@ -75,15 +77,14 @@ def prepare_executors(session: SparkSession, settings: Settings) -> None:
             _require_sound(found, directory, settings)
 
 
-def ship_package(session: SparkSession) -> None:
-    """Let tasks import Bullpen as it is here."""
-    with tempfile.TemporaryDirectory() as directory:
-        path = Path(directory) / "bullpen.zip"
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
-            for pattern in SHIPPED:
-                for each in sorted(PACKAGE.glob(pattern)):
-                    file.write(each, Path(PACKAGE.name) / each.relative_to(PACKAGE))
-        session.addArtifacts(str(path), pyfile=True)
+def zip_package(directory: Path) -> Path:
+    """Write what tasks import of Bullpen to a file in the directory."""
+    path = directory / "bullpen.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        for pattern in SHIPPED:
+            for each in sorted(PACKAGE.glob(pattern)):
+                file.write(each, Path(PACKAGE.name) / each.relative_to(PACKAGE))
+    return path
 
 
 @contextmanager
@@ -120,20 +121,20 @@ def _run_check(
                 f"no executor started within {CHECK_SECONDS:.0f} seconds",
                 hint="Check that the cluster has a worker with a free core and 1 GB of memory.",
             ) from error
-        raise _describe(str(error), settings) from error
+        raise _describe(error, settings) from error
     finally:
         timer.cancel()
     return [Finding(each.host, Trouble(each.problem), each.detail) for each in rows]
 
 
-def _describe(text: str, settings: Settings) -> BullpenError:
+def _describe(error: Exception, settings: Settings) -> BullpenError:
     """The error for what Spark says."""
+    text = str(error)
     for pattern, (reason, hint) in _REASONS.items():
         if found := re.search(pattern, text):
             return SparkFailed(reason.format(*found.groups()), hint=hint)
-    lines = [each.strip() for each in text.splitlines() if each.strip()]
-    ends = [each for each in lines if re.match(r"[\w.]+(Error|Exception|Missing): ", each)]
-    reason = (ends or lines or ["no reason"])[-1 if ends else 0][:MAX_REASON_CHARS]
+    lost = _LOST_TASK.search(text)
+    reason = lost["reason"] if lost else str(describe_failure(error, settings))
     return SparkFailed(f"no task runs on the cluster: {SecretMask(settings.secrets())(reason)}")
 
 
