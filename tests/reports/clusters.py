@@ -22,7 +22,12 @@ QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
 
 # A process of Spark must not outlive the tests, however these end: the shell reads a pipe whose
 # other end they hold.
-GUARD = "{command} >{log} 2>&1 </dev/null & child=$!; cat >/dev/null; kill $child; wait $child"
+GUARD = """
+exec 3<&0
+{command} >{log} 2>&1 </dev/null 3<&- & child=$!
+{{ cat <&3 >/dev/null; kill $child 2>/dev/null; }} &
+wait $child
+"""
 
 
 def spark_home() -> Path:
@@ -34,7 +39,9 @@ def spark_home() -> Path:
 
 
 @contextmanager
-def running(name: str, arguments: list[str], directory: Path) -> Iterator[Callable[[], bool]]:
+def running(
+    name: str, arguments: list[str], directory: Path, memory: str = "256m"
+) -> Iterator[Callable[[], bool]]:
     """Run a program of Spark; gives what says whether it still runs."""
     command = shlex.join([str(spark_home() / "bin" / name), *arguments])
     log = directory / f"{name}-{arguments[0].rpartition('.')[2]}-{free_port()}.log"
@@ -42,7 +49,7 @@ def running(name: str, arguments: list[str], directory: Path) -> Iterator[Callab
         **{name: value for name, value in os.environ.items() if not name.startswith("SPARK_")},
         "SPARK_HOME": str(spark_home()),
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_MEMORY": memory,
         "SPARK_DAEMON_JAVA_OPTS": f"{QUICK} -Dspark.master.rest.enabled=false",
         "SPARK_WORKER_OPTS": f"-Dspark.worker.cleanup.enabled=true -Djava.io.tmpdir={directory}",
         "SPARK_LOCAL_DIRS": str(directory),
@@ -105,6 +112,6 @@ def connect_server(directory: Path) -> Iterator[str]:
     arguments = ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
     for name, value in options.items():
         arguments += ["--conf", f"{name}={value}"]
-    with running("spark-submit", [*arguments, "spark-internal"], directory) as runs:
+    with running("spark-submit", [*arguments, "spark-internal"], directory, "640m") as runs:
         wait_for_port(port, runs)
         yield f"sc://127.0.0.1:{port}"
