@@ -6,11 +6,13 @@ prints goes to a file, and so does what the Python processes below it print.
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import signal
 import subprocess
 import tempfile
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -75,7 +77,10 @@ class Jvm:
     def stop(self) -> bool:
         """Stop Spark, then the process; returns whether it ended normally."""
         try:
-            self.session.stop()
+            with warnings.catch_warnings():
+                # After a Ctrl-C, PySpark may be unable to talk to the process, and says so.
+                warnings.simplefilter("ignore", RuntimeWarning)
+                self.session.stop()
         finally:
             self._end()
         return self._process.returncode == 0
@@ -128,6 +133,24 @@ def scratch_directory(parent: Path) -> Iterator[Path]:
             stack.callback(shutil.rmtree, made, ignore_errors=True)
             stack.enter_context(file_lock(made))
         yield made
+
+
+@contextmanager
+def quiet_gateway() -> Iterator[None]:
+    """Drop what the library below PySpark logs, such as the traceback of a Ctrl-C."""
+    root, own = logging.getLogger(), logging.getLogger("py4j")
+    level = own.level
+    root.addFilter(_is_not_of_gateway)  # it also logs without a logger of its own
+    own.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        root.removeFilter(_is_not_of_gateway)
+        own.setLevel(level)
+
+
+def _is_not_of_gateway(record: logging.LogRecord) -> bool:
+    return Path(record.pathname).parent.name != "py4j"
 
 
 @contextmanager

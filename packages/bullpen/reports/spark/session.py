@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -25,7 +25,13 @@ from bullpen.core.files import PRIVATE_DIRECTORY_MODE
 from bullpen.core.settings import Settings
 from bullpen.reports.spark.class_archive import RECORD_SECONDS, ClassArchive
 from bullpen.reports.spark.java import find_java
-from bullpen.reports.spark.jvm import STOP_SECONDS, Jvm, changed_environment, scratch_directory
+from bullpen.reports.spark.jvm import (
+    STOP_SECONDS,
+    Jvm,
+    changed_environment,
+    quiet_gateway,
+    scratch_directory,
+)
 from bullpen.reports.spark.shipping import prepare_executors
 
 if TYPE_CHECKING:
@@ -59,13 +65,17 @@ CONNECT_VARIABLES = ("SPARK_REMOTE", "SPARK_CONNECT_", "SPARK_API_MODE", "PYSPAR
 
 @contextmanager
 def open_session(
-    settings: Settings, *, small: bool = False, verbose: bool = False, record: bool = False
+    settings: Settings,
+    *,
+    small: bool = False,
+    verbose: bool = False,
+    record: Callable[[], None] | None = None,
 ) -> Iterator[SparkSession]:
     """Start Spark, or connect to it; the end of the block stops what was started.
 
     `small` is for few rows: it starts fast and computes slowly. `verbose` prints the log of Spark
-    on stderr. `record` writes the class archive at the end if there is none. A process has one
-    session at a time.
+    on stderr. `record` lets the end of the block write the class archive if there is none, and is
+    called before that. A process has one session at a time.
     """
     if missing := [each for each in ("pyspark", "pyarrow") if find_spec(each) is None]:
         raise NoSpark(f"there is no package {' or '.join(missing)}")
@@ -160,7 +170,7 @@ def _start(
     *,
     small: bool,
     verbose: bool,
-    record: bool,
+    record: Callable[[], None] | None,
 ) -> Iterator[SparkSession]:
     """Start a Java process that computes, or drives a standalone cluster."""
     address = master.find_own_address()
@@ -189,13 +199,15 @@ def _start(
             "PYSPARK_DRIVER_PYTHON": sys.executable,
         }
         stack.enter_context(changed_environment(removed, variables))
+        if not verbose:
+            stack.enter_context(quiet_gateway())
         options = {
             **SESSION_OPTIONS,
             **_process_options(scratch, address, verbose=verbose),
             **(_local_options() if master.is_local else _cluster_options(small=small)),
             "spark.executor.extraJavaOptions": C1_ONLY if small else "",
             "spark.master": master.url,
-            "spark.driver.extraJavaOptions": " ".join(java_options),
+            "spark.driver.extraJavaOptions": " ".join(map(_quote, java_options)),
         }
         jvm = Jvm(
             options,
@@ -205,6 +217,8 @@ def _start(
         )
         try:
             yield jvm.session
+            if record and recorded:
+                record()
         finally:
             complete = jvm.stop()
         if recorded and complete:
@@ -237,6 +251,12 @@ def _local_options() -> Mapping[str, str]:
 def _cluster_options(*, small: bool) -> Mapping[str, str]:
     partitions = SMALL_CLUSTER_PARTITIONS if small else CLUSTER_PARTITIONS
     return {"spark.sql.shuffle.partitions": str(partitions)}
+
+
+def _quote(option: str) -> str:
+    """An option of Java for Spark, which splits them at spaces: a home may contain one."""
+    escaped = option.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 def _find_spark_home() -> Path:
