@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
 from datetime import datetime
@@ -16,7 +16,7 @@ import click
 from bullpen.cli.command import Result, command, json_requested
 from bullpen.cli.output import echo, format_count, join, print_json, style
 from bullpen.core.clock import format_time, owner_zone_name
-from bullpen.core.errors import NoSpark
+from bullpen.core.errors import NoSpark, ReportsDamaged
 from bullpen.core.settings import Settings
 from bullpen.core.store.open import open_store
 
@@ -81,11 +81,27 @@ def _run_once(settings: Settings, request: Request, *, verbose: bool) -> Result:
     with closing(open_store(settings)) as store:
         outcome = run_job(
             store,
-            lambda small: open_session(settings, small=small, verbose=verbose, record=True),
+            lambda small: open_session(
+                settings, small=small, verbose=verbose, record=_recorder(settings, small=small)
+            ),
             request,
             tell=_printer(),
         )
     return _result(outcome, settings)
+
+
+def _recorder(settings: Settings, *, small: bool) -> Callable[[], None] | None:
+    """Return what tells of the class archive, if this run is to write it."""
+    from bullpen.reports.manifest import read_manifest
+    from bullpen.reports.spark.class_archive import is_worth_recording
+
+    try:
+        manifest = read_manifest(settings.reports)
+    except ReportsDamaged:  # --again replaces it
+        manifest = None
+    if not is_worth_recording(small=small, runs=manifest.run if manifest else 0):
+        return None
+    return lambda: echo("Preparing faster starts of Spark. This happens once.", err=True)
 
 
 def _follow(settings: Settings, request: Request, *, verbose: bool) -> None:

@@ -24,6 +24,7 @@ LEAST_BYTES = 1 << 20
 MOST_BYTES = 400 << 20
 RECORD_SECONDS = 180.0
 """How long Java may take to write the file."""
+RECORD_AFTER_RUNS = 10
 AOT_VERSION = 25
 """The first version of Java that records an ahead-of-time cache in one step."""
 
@@ -84,3 +85,8 @@ class ClassArchive:
         for each in self.path.parent.glob(f"{PREFIX}*"):
             if each != self.path:
                 each.unlink(missing_ok=True)
+
+
+def is_worth_recording(*, small: bool, runs: int) -> bool:
+    """Whether a run is to write the file: a long one, or one of a home that had several."""
+    return not small or runs >= RECORD_AFTER_RUNS

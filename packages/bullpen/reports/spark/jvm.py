@@ -78,7 +78,7 @@ class Jvm:
         """Stop Spark, then the process; returns whether it ended normally."""
         try:
             with warnings.catch_warnings():
-                # After a Ctrl-C, PySpark may be unable to talk to the process, and says so.
+                # After a Ctrl-C, PySpark may be unable to reach the process, and warns.
                 warnings.simplefilter("ignore", RuntimeWarning)
                 self.session.stop()
         finally:

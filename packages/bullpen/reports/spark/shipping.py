@@ -74,7 +74,7 @@ def prepare_executors(session: SparkSession, settings: Settings, scratch: Path) 
             directory=directory,
         )
         for found in _run_check(session, check, settings):
-            _require_sound(found, directory, settings)
+            require_sound(found, directory, settings)
 
 
 def zip_package(directory: Path) -> Path:
@@ -121,13 +121,13 @@ def _run_check(
                 f"no executor started within {CHECK_SECONDS:.0f} seconds",
                 hint="Check that the cluster has a worker with a free core and 1 GB of memory.",
             ) from error
-        raise _describe(error, settings) from error
+        raise describe(error, settings) from error
     finally:
         timer.cancel()
     return [Finding(each.host, Trouble(each.problem), each.detail) for each in rows]
 
 
-def _describe(error: Exception, settings: Settings) -> BullpenError:
+def describe(error: Exception, settings: Settings) -> BullpenError:
     """The error for what Spark says."""
     text = str(error)
     for pattern, (reason, hint) in _REASONS.items():
@@ -138,7 +138,7 @@ def _describe(error: Exception, settings: Settings) -> BullpenError:
     return SparkFailed(f"no task runs on the cluster: {SecretMask(settings.secrets())(reason)}")
 
 
-def _require_sound(found: Finding, directory: Path, settings: Settings) -> None:
+def require_sound(found: Finding, directory: Path, settings: Settings) -> None:
     """Raise what an executor found."""
     host, detail = found.host, found.detail
     match found.trouble:
