@@ -22,6 +22,7 @@ from tests.bench.post import post
 from tests.bench.processes import processes
 from tests.bench.reports_job import reports_job
 from tests.bench.reports_source import reports_source
+from tests.bench.reports_start import reports_start
 from tests.bench.runs import runs
 from tests.bench.scale import FULL, QUICK
 from tests.bench.section import Bench, Section
@@ -42,6 +43,7 @@ SECTIONS: dict[str, Callable[[Bench], Section]] = {
     "streams": streams,
     "post": post,
     "command": command,
+    "reports_start": reports_start,
     "channels": channels,
     "reports_job": reports_job,
     "reports_source": reports_source,

@@ -108,6 +108,10 @@ BARS_OF: Final[Mapping[str, Mapping[str, Bar]]] = {
         "bullpen agent list : import": most(1.6),
         "a new home, `up` to the first answer": most(5),
     },
+    "reports_start": {
+        "start of Spark, small: archive : none": most(0.6),
+        "start of Spark, full: archive : none": most(0.6),
+    },
     "channels": {
         what: bar
         for kind in KINDS
