@@ -109,8 +109,8 @@ BARS_OF: Final[Mapping[str, Mapping[str, Bar]]] = {
         "a new home, `up` to the first answer": most(5),
     },
     "reports_start": {
-        "start of Spark, small: archive : none": most(0.6),
         "start of Spark, full: archive : none": most(0.6),
+        "start of Spark: small with archive : full without": most(0.6),
     },
     "channels": {
         what: bar
