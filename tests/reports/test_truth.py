@@ -33,6 +33,9 @@ some = settings(
     suppress_health_check=list(HealthCheck),
 )
 
+# A time-out in the middle of a call would leave Spark's connection with an answer too many.
+long = pytest.mark.timeout(600 * EXAMPLES)
+
 BUILT_IN = [load_report(name) for name in REPORTS.built_in]
 
 
@@ -120,6 +123,7 @@ def test_every_table_is_checked() -> None:
     assert {*TABLES} == {table.name for report in BUILT_IN for table in report.tables}
 
 
+@long
 @some
 @given(history=histories())
 def test_increments_and_one_run_give_what_sql_gives(
@@ -129,6 +133,7 @@ def test_increments_and_one_run_give_what_sql_gives(
 
 
 @pytest.mark.postgres
+@long
 @some
 @given(history=histories(PLACES[::-1] if EXAMPLES > 1 else PLACES[1:]))
 def test_one_run_gives_what_sql_gives_on_postgresql(

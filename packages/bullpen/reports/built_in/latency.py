@@ -22,13 +22,8 @@ WAITING, RUNNING, DELIVERING = "waiting", "running", "delivering"
 
 def latency(facts: Facts) -> DataFrame:
     """The percentiles of each stage, by hour and agent."""
-    # Both stages of a run in one aggregation: the runs are sorted once.
-    runs = _aggregate(_runs(facts), WAITING, RUNNING)
-    deliveries = _aggregate(_deliveries(facts), DELIVERING)
-    return (
-        _of_stage(runs, WAITING)
-        .unionByName(_of_stage(runs, RUNNING))
-        .unionByName(_of_stage(deliveries, DELIVERING))
+    return _percentiles(_runs(facts), WAITING, RUNNING).unionByName(
+        _percentiles(_deliveries(facts), DELIVERING)
     )
 
 
@@ -59,22 +54,25 @@ def _deliveries(facts: Facts) -> DataFrame:
     return facts.events.where(is_delivery).select("day", "hour", "agent", waited)
 
 
-def _aggregate(rows: DataFrame, *stages: str) -> DataFrame:
-    """The sorted durations of each stage and their sum, by hour and agent."""
+def _percentiles(rows: DataFrame, *stages: str) -> DataFrame:
+    """The percentiles of each stage, by hour and agent; the rows are read and sorted once."""
     sums = (F.sum(each).alias(f"{each}_total") for each in stages)
     values = (sorted_values(each).alias(each) for each in stages)
-    return rows.groupBy("day", "hour", "agent").agg(*sums, *values)
+    return (
+        rows.groupBy("day", "hour", "agent")
+        .agg(*sums, *values)
+        .select("day", "hour", "agent", F.explode(F.array(*map(_row_of, stages))).alias("row"))
+        .select("day", "hour", "agent", "row.*")
+        .where(F.col("count") > 0)
+    )
 
 
-def _of_stage(groups: DataFrame, stage: str) -> DataFrame:
-    return groups.where(F.size(stage) > 0).select(
-        "day",
-        "hour",
-        "agent",
+def _row_of(stage: str) -> Expression:
+    return F.struct(
         F.lit(stage).alias("stage"),
         F.size(stage).alias("count"),
         F.col(f"{stage}_total").alias("total"),
-        F.element_at(stage, -1).alias("longest"),
+        F.get(stage, F.size(stage) - 1).alias("longest"),
         *(percentile(stage, share).alias(name) for name, share in SHARES.items()),
     )
 
