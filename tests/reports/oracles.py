@@ -17,6 +17,7 @@ from zoneinfo import ZoneInfo
 from sqlalchemy import text
 
 from bullpen.core.clock import DAY, MINUTE
+from bullpen.core.models import ATTEMPTS
 from bullpen.core.store.base import Store
 
 Rows = list[tuple[Any, ...]]
@@ -29,6 +30,13 @@ TEXT_FIELDS = (
     *("kind", "error", "fingerprint"),
 )
 NUMBER_FIELDS = ("hop", "available_at", "response", "tries", "waited", "parts")
+
+KNOWN = {
+    "available_at": "coalesce(available_at, enqueued_at)",
+    "conversation_at": "coalesce(conversation_at, enqueued_at)",
+    "attempt": "coalesce(attempt, retry_count + 1)",
+}
+"""The best known values of columns that rows from before version 0.2 lack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +101,7 @@ class Oracle:
         sql = """
             SELECT min(at), max(at) FROM (
                 SELECT claimed_at AS at FROM attempts UNION ALL SELECT finished_at FROM attempts
+                UNION ALL SELECT enqueued_at FROM attempts
                 UNION ALL SELECT conversation_at FROM attempts
                 UNION ALL SELECT created_at FROM events
             ) times
@@ -108,6 +117,10 @@ class Oracle:
         )
         powers = ", ".join(f"({bits}, {2 ** (bits - 1)})" for bits in range(1, 50))
         fields = ", ".join([*map(self._text, TEXT_FIELDS), *map(self._number, NUMBER_FIELDS)])
+        attempts = ", ".join(
+            f"{KNOWN[each.name]} AS {each.name}" if each.name in KNOWN else each.name
+            for each in ATTEMPTS.c
+        )
         return f"""
             WITH hours(day, hour, since, until) AS (VALUES {hours}),
             powers(bits, power) AS (VALUES {powers}),
@@ -115,7 +128,7 @@ class Oracle:
                 SELECT day, hour, sum(until - since) AS hour_length FROM hours GROUP BY day, hour
             ),
             a AS (
-                SELECT attempts.*, day, hour FROM attempts
+                SELECT {attempts}, day, hour FROM attempts
                 JOIN hours ON finished_at >= since AND finished_at < until
             ),
             e AS (
