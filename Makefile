@@ -51,7 +51,7 @@ venv: ## Create or update .venv with the runtime dependencies
 dev-venv: ## Create or update .venv with the development tools as well
 	@$(VENV) dev
 
-reports: ## Install Spark (500 MB) into .venv, then bring the reports up to date
+reports: ## Install Spark (1 GB) into .venv, then bring the reports up to date
 	@$(VENV) reports
 	$(BIN)/bullpen report run
 	$(call next,$(BIN)/bullpen report list)

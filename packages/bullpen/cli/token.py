@@ -35,7 +35,7 @@ from bullpen.core.text import MASK
 @command(people_only="log a browser in")
 @click.option("--print", "only_print", is_flag=True, help="Print the link without opening it.")
 def open_(settings: Settings, only_print: bool) -> Result | None:
-    """Open the API's page in a browser that is logged in.
+    """Open the reports in a browser that is logged in.
 
     The link works once. The API must be running, and the command first checks that it belongs to
     this home. Unless the setting `public_url` is set, the link has its own host name below
