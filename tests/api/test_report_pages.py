@@ -21,6 +21,7 @@ from bullpen.core.access.keys import Scope
 from bullpen.core.clock import HOUR
 from bullpen.reports import Chart, ChartKind, Column, Type, Unit, View
 from bullpen.reports.manifest import MANIFEST, read_manifest, write_manifest
+from bullpen.reports.read.values import Value as Cell
 from bullpen.reports.report import list_reports, load_report
 from tests.api.served import Served, serving
 from tests.reports.written import PEOPLE, write_reports
@@ -142,6 +143,22 @@ def test_the_address_has_the_filters_and_links_keep_them(computed: Served) -> No
     assert "Bob" not in browse(computed, first).text
     empty = page(computed, f"{PAGE}?since=&until=&channel=&period=all")
     assert "Bob" in empty.cells
+
+
+def test_a_view_that_a_filter_does_not_reach_says_so(computed: Served) -> None:
+    handoffs = load_report("handoffs").tables
+    chain: dict[str, Cell] = {
+        "day": date(2026, 11, 19),
+        "depth": 0,
+        "conversations": 1,
+        "runs": 1,
+        "messages": 1,
+    }
+    write_reports(computed.settings.reports, {handoffs[-1]: [chain]}, run=3)
+    text = browse(computed, "/reports/handoffs?period=all&channel=slack").text
+    assert text.count("not filtered by channel") == text.count("Of everything")
+    assert "not filtered by channel" in text
+    assert "not filtered" not in browse(computed, "/reports/handoffs?period=all").text
 
 
 def test_old_numbers_are_marked(computed: Served) -> None:

@@ -149,6 +149,8 @@ class Section:
     columns: Sequence[Heading]
     rows: Sequence[Sequence[str]]
     total: int
+    ignored: Sequence[str]
+    """Filters that were chosen, but that this view does not have."""
     figure: str | None
     """The figure as JSON."""
     is_heatmap: bool
@@ -298,6 +300,7 @@ def _section(report: Report, view: View, answer: Answer, query: Chosen) -> Secti
         columns=[_heading(each) for each in view.columns],
         rows=rows,
         total=answer.total,
+        ignored=answer.ignored_filters,
         figure=None if figure is None else json.dumps(asdict(figure)),
         is_heatmap=view.chart is not None and view.chart.kind is ChartKind.HEATMAP,
     )
