@@ -74,10 +74,11 @@ VIEWS: Mapping[tuple[str, str], str] = {
         GROUP BY t.day, t.hour
     """,
     ("latency", "heatmap"): f"""
-        SELECT weekday, hour, stage, count(*) AS count,
+        SELECT weekday, hour, count(*) AS count,
                CAST(sum(ms) AS DOUBLE PRECISION) / count(*) AS mean,
                max(ms) AS longest
-        FROM (SELECT durations.*, {WEEKDAY} FROM durations) w GROUP BY weekday, hour, stage
+        FROM (SELECT durations.*, {WEEKDAY} FROM durations) w
+        WHERE stage = 'waiting' GROUP BY weekday, hour
     """,
     ("latency", "hours"): f"""
         SELECT day, hour, agent, stage, count,
@@ -154,6 +155,6 @@ LATENCY_VIEWS: Mapping[str, str] = {
     "days": exact_latency("day"),
     "agents": exact_latency("agent"),
     "weekdays": exact_latency("weekday"),
-    "weeks": exact_latency("week, agent"),
+    "weeks": exact_latency("week"),
 }
 """Views whose percentiles are those of buckets, so at most a 64th off."""

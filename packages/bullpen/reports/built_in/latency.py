@@ -93,7 +93,9 @@ def _bucket_of(stage: str) -> Expression:
 DAY = Column("day", Type.DATE, "The day on which the run finished or the response was delivered.")
 WEEK = Column("week", Type.DATE, "The first day of the week, a Monday.")
 MONTH = Column("month", Type.DATE, "The first day of the month.")
-WEEKDAY = Column("weekday", Type.INTEGER, "The day of the week, from 1 (Monday) to 7.")
+WEEKDAY = Column(
+    "weekday", Type.INTEGER, "The day of the week, from 1 (Monday) to 7.", Unit.WEEKDAY
+)
 HOUR = Column("hour", Type.INTEGER, "The hour of the day, from 0 to 23.")
 AGENT = Column("agent", Type.TEXT, "The agent.")
 STAGE = Column(
@@ -184,19 +186,17 @@ LATENCY = Report(
         ),
         _merged(
             "weeks",
-            "Latency by week and agent",
-            Chart(kind=ChartKind.LINE, x="week", y=("p95",), series="agent"),
+            "Latency by week",
+            Chart(kind=ChartKind.LINE, x="week", y=("p95",), series="stage"),
             WEEK,
-            AGENT,
             STAGE,
             table=f"(SELECT *, date_trunc('week', day)::DATE AS week FROM {BUCKETS})",  # noqa: S608
         ),
         _merged(
             "months",
-            "Latency by month and agent",
-            Chart(kind=ChartKind.LINE, x="month", y=("p95",), series="agent"),
+            "Latency by month",
+            Chart(kind=ChartKind.LINE, x="month", y=("p95",), series="stage"),
             MONTH,
-            AGENT,
             STAGE,
             table=f"(SELECT *, date_trunc('month', day)::DATE AS month FROM {BUCKETS})",  # noqa: S608
         ),
@@ -210,13 +210,14 @@ LATENCY = Report(
         ),
         View(
             name="heatmap",
-            title="Mean latency by weekday and hour",
+            title="Mean waiting time by weekday and hour",
             sql="""
-                SELECT isodow(day) AS weekday, hour, stage, sum(count) AS count,
+                SELECT isodow(day) AS weekday, hour, sum(count) AS count,
                        sum(total) / sum(count) AS mean, max(longest) AS longest
-                FROM latency GROUP BY weekday, hour, stage ORDER BY stage, weekday, hour
+                FROM latency WHERE stage = 'waiting'
+                GROUP BY weekday, hour ORDER BY weekday, hour
             """,
-            columns=(WEEKDAY, HOUR, STAGE, COUNT, MEAN, LONGEST),
+            columns=(WEEKDAY, HOUR, COUNT, MEAN, LONGEST),
             chart=Chart(kind=ChartKind.HEATMAP, x="hour", y=("weekday",), series="mean"),
         ),
         View(
