@@ -530,6 +530,7 @@ class ReportsError(BullpenError, hint="Run `bullpen report run` again."):
 
 class NoSpark(
     ReportsError,
+    http_status=409,
     hint="Run `make reports` in a checkout, or install the extra: `uv tool install"
     " 'bullpen[reports]'`.",
 ):
