@@ -60,6 +60,8 @@ def test_every_setting_can_be_set_in_the_file_and_in_the_environment(
         written = f'"{value}"'
     elif name == "public_url":
         value, written = "https://example.org", '"https://example.org"'
+    elif name == "spark_master":
+        value, written = "local[4]", '"local[4]"'
     elif name == "time_zone":
         value, written = "Europe/Berlin", '"Europe/Berlin"'
     elif isinstance(default, str):

@@ -87,7 +87,12 @@ def test_what_is_so_already_changes_nothing(tmp_path: Path) -> None:
 
 def test_what_is_fixed_says_why(tmp_path: Path) -> None:
     file = SettingsFile(tmp_path, {"BULLPEN_MAX_RUNS": "4"})
-    values: dict[str, Value] = {"max_runs": 5, "api_port": 5, "public_url": "https://example.org"}
+    values: dict[str, Value] = {
+        "max_runs": 5,
+        "api_port": 5,
+        "public_url": "https://example.org",
+        "spark_master": "local[4]",
+    }
     for name in (*FIXED_SETTINGS, "max_runs"):
         with pytest.raises(SettingFixed, match=name):
             file.check({name: values.get(name, "/elsewhere")})

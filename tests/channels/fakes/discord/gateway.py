@@ -6,10 +6,11 @@ import contextlib
 import json
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Unpack
+from typing import TypeAlias, Unpack
 
+import zstandard
 from aiohttp import WSMsgType, web
 from aiohttp.web_protocol import RequestHandler
 
@@ -22,6 +23,22 @@ GUILD_MESSAGES = 1 << 9
 DIRECT_MESSAGES = 1 << 12
 CONTENT_FLAG = 1 << 19
 
+Compress: TypeAlias = Callable[[bytes], bytes]
+
+
+def _zlib() -> Compress:
+    stream = zlib.compressobj()
+    return lambda data: stream.compress(data) + stream.flush(zlib.Z_SYNC_FLUSH)
+
+
+def _zstd() -> Compress:
+    stream = zstandard.ZstdCompressor().compressobj()
+    return lambda data: stream.compress(data) + stream.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
+
+
+COMPRESSIONS: Mapping[str, Callable[[], Compress]] = {"zlib-stream": _zlib, "zstd-stream": _zstd}
+"""The SDK asks for zstd where the package zstandard is installed, as it is beside Spark Connect."""
+
 
 @dataclass
 class Session:
@@ -31,7 +48,7 @@ class Session:
     intents: int
     events: list[Json] = field(default_factory=list)
     socket: web.WebSocketResponse | None = None
-    compress: Callable[[bytes], bytes] | None = None
+    compress: Compress | None = None
     connection: RequestHandler | None = None
     expired: bool = False
 
@@ -114,12 +131,7 @@ class Gateway(Chats):
     async def _serve_gateway(self, request: web.Request) -> web.WebSocketResponse:
         socket = web.WebSocketResponse()
         await socket.prepare(request)
-        assert request.query["compress"] == "zlib-stream", request.query
-        deflate = zlib.compressobj()
-
-        def compress(data: bytes) -> bytes:
-            return deflate.compress(data) + deflate.flush(zlib.Z_SYNC_FLUSH)
-
+        compress = COMPRESSIONS[request.query["compress"]]()
         session = Session("", 0, [], socket, compress, request.protocol)
         await session.send({"op": 10, "d": {"heartbeat_interval": 41_250}})
         async for frame in socket:
