@@ -12,12 +12,13 @@ from bullpen.reports.manifest import (
     FactFile,
     FactTableState,
     Manifest,
+    ReportState,
     ResultFile,
     write_manifest,
 )
 from bullpen.reports.read.database import SQL_TYPES
 from bullpen.reports.read.values import Value
-from bullpen.reports.report import Table
+from bullpen.reports.report import Table, list_reports
 from bullpen.reports.schema import Schema
 
 Row = Mapping[str, Value]
@@ -128,6 +129,7 @@ def write_reports(
         results={
             table.name: result_files(directory, table, each, run) for table, each in rows.items()
         },
+        reports={each.name: ReportState(covers_until=END) for each in list_reports()},
     )
     directory.mkdir(parents=True, exist_ok=True)
     write_manifest(directory, manifest)

@@ -14,6 +14,7 @@ class Freshness(Document):
     covers_until: int | None
     generated_at: int
     zone: str
+    error: str | None
 
 
 class ReportState(Document):
@@ -34,6 +35,7 @@ class ReportRows(Document):
     covers_until: int | None
     generated_at: int
     zone: str
+    error: str | None
     since: str | None
     until: str | None
     ignored_filters: list[str]

@@ -12,7 +12,7 @@ import pytest
 
 from bullpen.core.errors import BadQuery, Conflict, NoReportsYet, ReportsDamaged, ReportsError
 from bullpen.reports import manifest as manifests
-from bullpen.reports.manifest import MANIFEST, Manifest, write_manifest
+from bullpen.reports.manifest import MANIFEST, Manifest, ReportState, write_manifest
 from bullpen.reports.read import database
 from bullpen.reports.read.answer import Answer, find_view, read_table, read_view
 from bullpen.reports.read.filter import EVERYTHING, Filter
@@ -60,6 +60,7 @@ def test_an_answer_says_what_it_covers_and_when_it_was_computed(directory: Path)
         "covers_until": END,
         "generated_at": END + 5000,
         "zone": "Etc/UTC",
+        "error": None,
         "since": None,
         "until": None,
         "ignored_filters": [],
@@ -266,3 +267,18 @@ def test_a_report_covers_no_more_than_the_facts_that_it_reads(directory: Path) -
         answer = read_view(directory, report, DAYS, limit=1)
         assert answer.freshness.covers_until == expected
     assert read_view(directory, both, DAYS, limit=1).freshness.covers_from == BEGIN + 7
+
+
+def test_a_report_that_the_last_run_could_not_compute_says_so_and_keeps_its_age(
+    directory: Path,
+) -> None:
+    manifest = write_reports(directory, {TABLE: PEOPLE})
+    failed = ReportState(covers_until=END - 7, error="division by zero")
+    for states, until, error in (
+        ({REPORT.name: failed}, END - 7, "division by zero"),
+        ({"another": ReportState(covers_until=END)}, None, None),
+    ):
+        write_manifest(directory, replace(manifest, reports=states))
+        answer = read_view(directory, REPORT, DAYS, limit=1)
+        assert (answer.document()["covers_until"], answer.document()["error"]) == (until, error)
+        assert (str(error) in answer.freshness.describe(END)) == (error is not None)

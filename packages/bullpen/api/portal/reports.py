@@ -106,6 +106,7 @@ class Age:
     generated_at: str = ""
     ago: str = ""
     old: bool = False
+    error: str | None = None
     can_run: bool = False
 
 
@@ -222,15 +223,18 @@ def _today(manifest: Manifest) -> date:
 
 
 def _oldest(manifest: Manifest) -> Freshness:
-    """The freshness of the report that covers least."""
-    known = [freshness_of(manifest, each) for each in list_reports()]
-    return min(known, key=lambda each: each.covers_until or 0)
+    """The freshness of the computed report that covers least."""
+    found = [freshness_of(manifest, each) for each in list_reports()]
+    computed = [each for each in found if each.covers_until is not None]
+    return min(computed or found, key=lambda each: each.covers_until or 0)
 
 
 def _age(freshness: Freshness | None) -> Age:
     can_run = caller().has_scope(Scope.ADMIN)
-    if freshness is None or freshness.covers_until is None:
+    if freshness is None:
         return Age(freshness=None, can_run=can_run)
+    if freshness.covers_until is None:
+        return Age(freshness=None, error=freshness.error, can_run=can_run)
     since = freshness.covers_from
     passed = api().store.clock.now() - freshness.covers_until
     return Age(
@@ -239,6 +243,7 @@ def _age(freshness: Freshness | None) -> Age:
         covers_until=format_time(freshness.covers_until, freshness.zone),
         generated_at=format_time(freshness.generated_at, freshness.zone),
         ago=format_duration(passed),
+        error=freshness.error,
         old=passed >= OLD_AFTER,
         can_run=can_run,
     )

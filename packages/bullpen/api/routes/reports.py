@@ -43,6 +43,7 @@ class FreshnessAnswer(Answer):
     )
     generated_at: int = Field(description="When the last run that changed the reports ended.")
     zone: str = Field(description="The time zone of the days.")
+    error: str | None = Field(description="Why the last run could not compute the report.")
 
 
 class ReportAnswer(Answer):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from bullpen.core.clock import format_time
 from bullpen.core.errors import NoReportsYet
-from bullpen.reports.manifest import Manifest
+from bullpen.reports.manifest import Manifest, ReportState
 from bullpen.reports.read.values import format_duration
 from bullpen.reports.report import Report
 
@@ -24,24 +24,32 @@ class Freshness:
     """When the last run that changed the reports ended."""
     zone: str
     """The time zone of the days."""
+    error: str | None = None
+    """Why the last run could not compute it; the numbers are those of an earlier run."""
 
     def describe(self, now: int) -> str:
         """The age as a person reads it."""
+        failure = f" The last run could not compute it: {self.error}" if self.error else ""
         if self.covers_until is None:
-            return "No facts yet."
+            return f"Not computed yet.{failure}"
         until = format_time(self.covers_until, self.zone)
-        return f"Complete until {until}, {format_duration(now - self.covers_until)} ago."
+        ago = format_duration(now - self.covers_until)
+        return f"Complete until {until}, {ago} ago.{failure}"
 
 
 def freshness_of(manifest: Manifest, report: Report) -> Freshness:
-    """The freshness of a report: that of the fact table which covers least."""
+    """The freshness of a report: it covers no more than its results and than its facts."""
     states = [manifest.facts[each] for each in report.facts if each in manifest.facts]
     begins = [each.covers_from for each in states if each.covers_from is not None]
+    state = manifest.reports.get(report.name, ReportState())
+    ends = (state.covers_until, complete_until(manifest, report.facts))
+    known = [each for each in ends if each is not None]
     return Freshness(
         covers_from=max(begins, default=None),
-        covers_until=complete_until(manifest, report.facts),
+        covers_until=min(known) if len(known) == len(ends) else None,
         generated_at=manifest.generated_at,
         zone=manifest.zone,
+        error=state.error or None,
     )
 
 

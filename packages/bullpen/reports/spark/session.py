@@ -53,7 +53,6 @@ C1_ONLY = "-XX:TieredStopAtLevel=1"
 
 SESSION_OPTIONS = {
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.python.filterPushdown.enabled": "true",
 }
 """What every session has; the others are those of a process that starts."""
 
