@@ -23,7 +23,7 @@ OTHERS = (
     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
     " AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
 )
-# Of the tables and indexes what TRUNCATE, ANALYZE and VACUUM leave as it is.
+# Of the tables and indexes what TRUNCATE, ANALYZE and VACUUM leave as it is; and the identity.
 SHAPE = """
 SELECT (SELECT version_num FROM alembic_version),
     (SELECT md5(string_agg(concat_ws(' ', oid, relname, relkind, relpersistence, reloptions,
@@ -37,6 +37,7 @@ SELECT (SELECT version_num FROM alembic_version),
         FROM pg_trigger),
     (SELECT md5(string_agg(concat_ws(' ', oid, proname), ',' ORDER BY oid))
         FROM pg_proc WHERE oid >= 16384),
+    (SELECT string_agg(id, ',') FROM store_identity),
     (SELECT count(*) FROM pg_namespace),
     (SELECT count(*) FROM pg_db_role_setting)
 """

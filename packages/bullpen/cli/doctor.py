@@ -41,6 +41,7 @@ GROUP_NAMES = {
     "budget": "Budget",
     "schedule": "Schedules",
     "heartbeat": "Heartbeats",
+    "reports": "Reports",
     "secret": "Secrets",
     "plugin": "Plugins",
     "backup": "Backups",

@@ -64,10 +64,12 @@ class Traced(Document):
     status: MessageState
     retry_count: int
     crash_count: int
+    runs: int
     last_error: str | None
     error_kind: str | None
     claimed_by: str | None
     conversation_id: str
+    conversation_at: int | None
     parent_id: str | None
     hop: int
     team_id: str | None

@@ -22,10 +22,12 @@ class Message(Document):
     status: MessageState
     retry_count: int
     crash_count: int
+    runs: int
     last_error: str | None
     error_kind: str | None
     claimed_by: str | None
     conversation_id: str
+    conversation_at: int | None
     parent_id: str | None
     hop: int
     team_id: str | None
@@ -135,6 +137,14 @@ class Attempt(Document):
     claimed_at: int
     started_at: int
     finished_at: int
+    sender: str
+    sender_id: str | None
+    from_agent: str | None
+    available_at: int | None
+    conversation_at: int | None
+    attempt: int | None
+    dead: int
+    wait: int | None
 
 
 class Response(Document):
