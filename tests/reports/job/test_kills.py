@@ -87,7 +87,8 @@ def test_sigkill_changes_nothing(
         grow(store, clock, chance)
         run(store, spark)
     grow(store, clock, chance)
-    for step in (Step.LANDED, Step.COMPACTING, Step.COMPUTED, Step.SAVED):
+    # Before and after the manifest is replaced; the test above stops a run at every step.
+    for step in (Step.COMPUTED, Step.SAVED):
         before = results(store)
         victim = subprocess.run(
             [sys.executable, "-m", "tests.reports.job.victim", settings.home, settings.url, step],
