@@ -208,7 +208,7 @@ def test_at_a_terminal_it_asks_until_the_answers_are_valid_and_hides_secrets(lof
         person.type("\n")
         person.until("connected as Bluebell")
         person.until("Your id on pigeon")
-        person.type("\x03")
+        person.press("\x03")
         person.until("Cancelled. Nothing was saved.")
         assert person.end() == 1
     assert saved(loft) == ""
