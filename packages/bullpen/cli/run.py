@@ -110,9 +110,9 @@ def reports() -> None:
     """
     with _service_store("reports") as store:
         with keep_imports():
-            from bullpen.reports import service
+            from bullpen.reports import periodic_run
 
-        service.run(store)
+        periodic_run.run(store)
 
 
 @run.command()

@@ -13,7 +13,7 @@ from bullpen.core.store.base import Store
 from bullpen.ops.services import programs
 from bullpen.reports.detached_run import RunState, RunStatus, run_status
 from bullpen.reports.manifest import read_manifest
-from bullpen.reports.service import ReportsService
+from bullpen.reports.periodic_run import ReportsService
 from tests.reports.job.jobs import manifest
 from tests.services.conftest import new_home
 from tests.stores import Stores

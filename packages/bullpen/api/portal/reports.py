@@ -47,7 +47,7 @@ Html = Annotated[Response, Described("The page.", "text/html", {"type": "string"
 DAYS = 30
 ALL = "all"
 PERIODS = {"7": "7 days", "30": "30 days", "90": "90 days", "365": "A year", ALL: "All"}
-TABLE_ROWS = 200
+TABLE_ROWS = 100
 FIGURE_ROWS = 5000
 OLD_AFTER = 3 * HOUR
 """The service computes the reports each hour; after three, something is wrong."""
