@@ -55,6 +55,7 @@ class Page(HTMLParser):
         super().__init__()
         self.tags: list[tuple[str, dict[str, str]]] = []
         self.cells: list[str] = []
+        self.options: list[str] = []
         self.figures: list[dict[str, list[dict[str, Any]]]] = []
         self._inside = ""
         assert response.headers["Content-Type"].startswith("text/html"), response.text
@@ -73,6 +74,8 @@ class Page(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self._inside == "td":
             self.cells[-1] += data
+        elif self._inside == "option":
+            self.options.append(data.strip())
         elif self._inside == "json":
             self.figures.append(json.loads(data))
 
@@ -298,3 +301,9 @@ def test_percentiles_are_never_added_and_long_names_stay_different_places() -> N
     assert isinstance(axis, dict)
     assert axis["tickvals"] == [f"{long}one", f"{long}two"]
     assert len(axis["ticktext"][0]) < len(long)
+
+
+def test_each_value_of_a_filter_is_offered_once(computed: Served) -> None:
+    """Also if only one table of the report has the column."""
+    options = page(computed, ALL).options
+    assert [options.count(each) for each in ("telegram", "slack")] == [1, 1]

@@ -294,4 +294,4 @@ def _select_options(report: Report, name: str) -> str:
         if (column := filter_column(table, name)) is not None
     ]
     union = " UNION ".join(selects) or "SELECT NULL AS value"
-    return f"SELECT value FROM ({union}) WHERE value IS NOT NULL ORDER BY value"
+    return f"SELECT DISTINCT value FROM ({union}) WHERE value IS NOT NULL ORDER BY value"
