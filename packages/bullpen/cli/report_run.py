@@ -21,8 +21,8 @@ from bullpen.core.settings import Settings
 from bullpen.core.store.open import open_store
 
 if TYPE_CHECKING:
-    from bullpen.reports.spark.job import Request
-    from bullpen.reports.spark.progress import Outcome, Progress, Tell
+    from bullpen.reports.job.progress import Outcome, Progress, Tell
+    from bullpen.reports.job.run import Request
 
 DEGRADED = 3
 TERMINATED = 128 + signal.SIGTERM
@@ -64,7 +64,7 @@ def run(
     """
     if missing := [each for each in ("pyspark", "pyarrow") if find_spec(each) is None]:
         raise NoSpark(f"there is no package {' or '.join(missing)}")
-    from bullpen.reports.spark.job import Request
+    from bullpen.reports.job.run import Request
 
     request = Request(again=again, since=None if since is None else since.date())
     with _ending_at_sigterm(0 if follow else TERMINATED):
@@ -75,7 +75,7 @@ def run(
 
 
 def _run_once(settings: Settings, request: Request, *, verbose: bool) -> Result:
-    from bullpen.reports.spark.job import run_job
+    from bullpen.reports.job.run import run_job
     from bullpen.reports.spark.session import open_session
 
     with closing(open_store(settings)) as store:
@@ -105,7 +105,7 @@ def _recorder(settings: Settings, *, small: bool) -> Callable[[], None] | None:
 
 
 def _follow(settings: Settings, request: Request, *, verbose: bool) -> None:
-    from bullpen.reports.spark.follow import follow
+    from bullpen.reports.job.follow import follow
 
     as_json = json_requested()
 
@@ -143,7 +143,7 @@ def _printer() -> Tell:
 
 def _describe(progress: Progress) -> str:
     """A step in one line; empty if it is not worth one."""
-    from bullpen.reports.spark.progress import Step
+    from bullpen.reports.job.progress import Step
 
     match progress.step:
         case Step.LANDED:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
-from bullpen.core.errors import UnknownReport
+from bullpen.core.errors import ReportsError, UnknownReport
 from bullpen.core.registry import REPORTS, LoadProblem
 from bullpen.reports.schema import Schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+_TABLE_NAME = re.compile("[a-z0-9][a-z0-9_-]{0,63}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,5 +111,30 @@ def load_report(name: str) -> Report:
 
 
 def list_reports() -> list[Report]:
-    """Every report that can be loaded: the built-in ones, then those of other packages by name."""
-    return [load_report(each.name) for each in (*REPORTS.built_in.values(), *REPORTS.plugins())]
+    """Every report that can be used: the built-in ones, then those of other packages by name."""
+    return find_reports()[0]
+
+
+def find_reports() -> tuple[list[Report], dict[str, str]]:
+    """The reports that can be used, and why the others cannot, by name."""
+    found: list[Report] = []
+    problems = {each.name: each.reason for each in REPORTS.problems()}
+    for info in (*REPORTS.built_in.values(), *REPORTS.plugins()):
+        try:
+            report = load_report(info.name)
+            _require_own_tables(report, found)
+        except Exception as error:  # the module of another package may do anything
+            problems.setdefault(info.name, str(error) or type(error).__name__)
+        else:
+            found.append(report)
+    return found, problems
+
+
+def _require_own_tables(report: Report, others: Sequence[Report]) -> None:
+    """Refuse tables with names that cannot be directories, or that another report has."""
+    taken = {table.name: each.name for each in others for table in each.tables}
+    for table in report.tables:
+        if not _TABLE_NAME.fullmatch(table.name):
+            raise ReportsError(f"{table.name!r} is not a name of a table")
+        if table.name in taken:
+            raise ReportsError(f"table {table.name} belongs to the report {taken[table.name]}")

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from bullpen.core.settings import Settings
 from bullpen.core.store.open import open_store
-from bullpen.reports.spark.job import run_job
-from bullpen.reports.spark.progress import Progress, Step
+from bullpen.reports.job.progress import Progress, Step
+from bullpen.reports.job.run import run_job
 from bullpen.reports.spark.session import open_session
 from tests.bench.process_tree import TreeMeter, Used
 from tests.bench.reports_facts import copy_facts

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from bullpen.core.settings import Settings
 from bullpen.core.store.open import open_store
 from bullpen.reports.facts.position import cut_ranges
-from bullpen.reports.spark import job
-from bullpen.reports.spark.land import Landed, Landing, Range, land_in_tasks
+from bullpen.reports.job import run
+from bullpen.reports.job.land import Landed, Landing, Range, land_in_tasks
 from bullpen.reports.spark.session import open_session
 from bullpen.reports.spark.source import register
 from tests.reports.job.facts import BOTH
@@ -52,10 +52,10 @@ def land(spark: SparkSession, landing: Landing, parts: Sequence[Range]) -> list[
 def main() -> None:
     """Run the job once."""
     cut = partial(cut_ranges, rows=RANGE)
-    vars(job).update(DRIVER_IDS=0, land_in_tasks=land, cut_ranges=cut)
+    vars(run).update(DRIVER_IDS=0, land_in_tasks=land, cut_ranges=cut)
     settings = Settings.load(os.environ)
     with closing(open_store(settings)) as store:
-        outcome = job.run_job(store, partial(talkative, settings), reports=BOTH)
+        outcome = run.run_job(store, partial(talkative, settings), reports=BOTH)
     print("landed", outcome.landed, file=sys.stderr)
 
 

@@ -18,7 +18,7 @@ import pytest
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store
-from bullpen.reports.spark.parquet import read_parquet
+from bullpen.reports.job.parquet import read_parquet
 from tests.reports.cluster.drive import RANGE
 from tests.reports.clusters import connect_server, standalone_cluster
 from tests.reports.conftest import SharedSpark

@@ -116,7 +116,7 @@ def test_what_spark_says_of_an_executor_becomes_a_plain_reason(settings: Setting
 def test_tasks_can_import_what_is_shipped_without_any_other_package(tmp_path: Path) -> None:
     code = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "from bullpen.reports.spark import executors, land\n"
+        "from bullpen.reports.spark import executors\nfrom bullpen.reports.job import land\n"
         "assert executors.__file__.startswith(sys.argv[1]), executors.__file__"
     )
     subprocess.run(

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from bullpen.core.store.base import Store
 from bullpen.reports import Report
+from bullpen.reports.job.parquet import read_parquet
+from bullpen.reports.job.progress import Outcome, Tell
+from bullpen.reports.job.run import Request, SparkFactory, run_job
 from bullpen.reports.manifest import Manifest, read_manifest
-from bullpen.reports.spark.job import Request, SparkFactory, run_job
-from bullpen.reports.spark.parquet import read_parquet
-from bullpen.reports.spark.progress import Outcome, Tell
 from tests.reports.job.facts import BOTH
 
 if TYPE_CHECKING:

@@ -23,9 +23,9 @@ from bullpen.core.files import file_lock
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.reports.detached_run import RUN_LOCK
+from bullpen.reports.job import upkeep
+from bullpen.reports.job.progress import Progress, Step, Tell
 from bullpen.reports.manifest import MANIFEST
-from bullpen.reports.spark import garbage
-from bullpen.reports.spark.progress import Progress, Step, Tell
 from tests.reports.job.facts import SPRING, Run, write_history, write_messages, write_runs
 from tests.reports.job.jobs import fact_files, files_on_disk, manifest, recomputed, results, run
 from tests.stores import FakeClock, Stores
@@ -134,7 +134,7 @@ def test_a_full_disk_is_an_error_and_the_reports_stay(filled: Store, spark: Spar
         with full_disk_from(step) as tell, pytest.raises(ReportsError, match="no space left"):
             run(filled, spark, tell=tell)
         assert results(filled) == before
-        assert files_on_disk(filled) == {*garbage.list_files(manifest(filled))}
+        assert files_on_disk(filled) == {*upkeep.list_files(manifest(filled))}
     run(filled, spark)
     assert results(filled) == recomputed(filled, spark)
 

@@ -13,8 +13,8 @@ import pytest
 from bullpen.core.clock import DAY, HOUR
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
-from bullpen.reports.spark import garbage
-from bullpen.reports.spark.progress import Progress, Step
+from bullpen.reports.job import upkeep
+from bullpen.reports.job.progress import Progress, Step
 from tests.cli.command import Bullpen
 from tests.reports.job.facts import SPRING, write_history
 from tests.reports.job.jobs import files_on_disk, manifest, recomputed, results, run
@@ -38,7 +38,7 @@ def settings(stores: Stores) -> Settings:
 def kept_files(store: Store) -> set[str]:
     """The files that the manifest names or keeps."""
     now = manifest(store)
-    return {*garbage.list_files(now), *now.unused}
+    return {*upkeep.list_files(now), *now.unused}
 
 
 def grow(store: Store, clock: FakeClock, chance: random.Random) -> None:

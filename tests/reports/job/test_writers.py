@@ -12,7 +12,7 @@ import pytest
 from bullpen.core.models import EVENTS
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
-from bullpen.reports.spark.parquet import read_parquet
+from bullpen.reports.job.parquet import read_parquet
 from tests.reports.job.facts import SPRING, WRITERS, Run, write_messages, write_runs
 from tests.reports.job.jobs import fact_files, manifest, results, run
 from tests.stores import Stores

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from bullpen.core.settings import Settings
 from bullpen.core.store.open import open_store
-from bullpen.reports.spark.job import run_job
-from bullpen.reports.spark.progress import Progress, Step
+from bullpen.reports.job.progress import Progress, Step
+from bullpen.reports.job.run import run_job
 from bullpen.reports.spark.session import open_session
 from tests.reports.job.facts import BOTH
 

@@ -53,6 +53,8 @@ C1_ONLY = "-XX:TieredStopAtLevel=1"
 
 SESSION_OPTIONS = {
     "spark.sql.session.timeZone": "UTC",
+    # Spark would list more files in a job of its own.
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
 }
 """What every session has; the others are those of a process that starts."""
 
@@ -91,6 +93,21 @@ def open_session(
         if not master.is_local:
             prepare_executors(session, settings, scratch)
         yield session
+
+
+def tune_session(session: SparkSession, *, small: bool) -> None:
+    """Prepare a session, which may be of an earlier run, for a run with few rows or with many."""
+    # Planning each stage again costs more than it saves if there are few rows.
+    session.conf.set("spark.sql.adaptive.enabled", str(not small).lower())
+    _silence_pyspark()
+
+
+def _silence_pyspark() -> None:
+    """Keep PySpark from printing the errors of queries, which are reported anyway."""
+    from pyspark.logger import PySparkLogger
+
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        PySparkLogger.getLogger(name).disabled = True
 
 
 @dataclass(frozen=True, slots=True)

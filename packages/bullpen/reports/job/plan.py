@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -9,14 +11,13 @@ from datetime import date
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+from bullpen.reports import expressions
+from bullpen.reports.job.days import Days, days_between, days_of_month, local_day
+from bullpen.reports.job.land import Landed
+from bullpen.reports.job.progress import Tell
+from bullpen.reports.job.upkeep import compact, has_wrong_size
 from bullpen.reports.manifest import FactFile, FactTableState, Manifest, ResultFile
 from bullpen.reports.report import Report
-from bullpen.reports.spark.compaction import compact
-from bullpen.reports.spark.damage import has_wrong_size
-from bullpen.reports.spark.days import Days, days_between, days_of_month, local_day
-from bullpen.reports.spark.land import Landed
-from bullpen.reports.spark.progress import Tell
-from bullpen.reports.spark.versions import report_version
 
 
 class Plan:
@@ -124,3 +125,29 @@ class Plan:
     def _last_day(self) -> date:
         latest = max(each.latest for state in self.facts.values() for each in state.files)
         return local_day(latest, ZoneInfo(self._zone))
+
+
+def report_version(report: Report) -> str:
+    """A text that changes with the tables of the report and with the code near its transforms."""
+    digest = hashlib.sha256()
+    for table in report.tables:
+        transform = f"{table.transform.__module__}.{table.transform.__qualname__}"
+        digest.update(repr((table.name, table.grain, table.columns, transform)).encode())
+    for path in sorted(_source_files(report)):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _source_files(report: Report) -> set[Path]:
+    """The modules that a transform may use: those beside its own, and the shared expressions."""
+    assert expressions.__file__ is not None
+    files = {Path(expressions.__file__)}
+    for table in report.tables:
+        module = sys.modules.get(table.transform.__module__)
+        file = getattr(module, "__file__", None)
+        if module is None or file is None:
+            continue
+        path = Path(file)
+        # A module outside of a package has unrelated neighbours.
+        files.update(path.parent.glob("*.py") if module.__package__ else [path])
+    return files

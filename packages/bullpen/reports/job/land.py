@@ -7,19 +7,23 @@ so what a failed or repeated task wrote does no harm.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from bullpen.core.clock import DAY
-from bullpen.reports.facts.read import IdRange, StoreAddress, read_range
+from bullpen.core.errors import ReportsDamaged
+from bullpen.core.text import format_count
+from bullpen.reports.facts.read import RANGE_ROWS, IdRange, StoreAddress, read_range
 from bullpen.reports.facts.tables import find_table
-from bullpen.reports.manifest import FactFile
-from bullpen.reports.spark.days import TIMES, touched_days, utc_date
-from bullpen.reports.spark.parquet import write_parquet
+from bullpen.reports.job.days import TIMES, touched_days, utc_date
+from bullpen.reports.job.parquet import write_parquet
+from bullpen.reports.job.progress import Progress, Step, Tell
+from bullpen.reports.job.upkeep import has_wrong_size
+from bullpen.reports.manifest import FactFile, FactTableState
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -117,6 +121,43 @@ def land_in_tasks(spark: SparkSession, landing: Landing, parts: Sequence[Range])
     count = len(parts)
     rows = spark.range(0, count, 1, count).mapInArrow(task, _ROW).toArrow()
     return [_from_row(each) for each in rows.to_pylist()]
+
+
+def land_again(
+    landing: Landing, facts: Mapping[str, FactTableState], damaged: set[str], tell: Tell
+) -> dict[str, FactTableState]:
+    """Replace damaged files by what the store has; raises ReportsDamaged if rows are gone."""
+    repaired = {}
+    for table, state in facts.items():
+        files: list[FactFile] = []
+        for each in state.files:
+            if each.name in damaged or has_wrong_size(landing.directory, each):
+                tell(Progress(Step.REPAIRING, table, each.rows, text=each.date))
+                files += _land_file(landing, table, each)
+            else:
+                files.append(each)
+        repaired[table] = replace(state, files=tuple(files))
+    return repaired
+
+
+def _land_file(landing: Landing, table: str, file: FactFile) -> list[FactFile]:
+    landed = [
+        each.file
+        for begin in range(file.first, file.last + 1, RANGE_ROWS)
+        for each in landing.land(
+            Range(table, begin, min(begin + RANGE_ROWS - 1, file.last)), only=file.date
+        )
+    ]
+    lost = file.rows - sum(each.rows for each in landed)
+    if lost:
+        rows = format_count(lost, "row")
+        raise ReportsDamaged(
+            f"{landing.directory / file.name} is missing or damaged, and the database no longer"
+            f" has {rows} of it",
+            hint="Restore the file from a backup. Without one, `bullpen report run --again`"
+            " computes everything from what the database has.",
+        )
+    return landed
 
 
 _ROW = (

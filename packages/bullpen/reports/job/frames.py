@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from bullpen.reports import functions as F
 from bullpen.reports.expressions import local_time
 from bullpen.reports.facts.tables import ATTEMPTS, EVENTS, FactTable
+from bullpen.reports.job.days import Days
 from bullpen.reports.manifest import FactFile
 from bullpen.reports.report import Facts
 from bullpen.reports.schema import Schema, Type
-from bullpen.reports.spark.days import Days
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

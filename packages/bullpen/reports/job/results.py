@@ -13,10 +13,10 @@ from uuid import uuid4
 
 from bullpen.core.errors import ReportsError
 from bullpen.reports.facts.read import arrow_schema
+from bullpen.reports.job.days import Days
+from bullpen.reports.job.parquet import read_parquet, write_parquet
 from bullpen.reports.manifest import ResultFile
 from bullpen.reports.report import Facts, Table
-from bullpen.reports.spark.days import Days
-from bullpen.reports.spark.parquet import read_parquet, write_parquet
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -6,7 +6,6 @@ killed leaves the reports of before.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -18,18 +17,25 @@ from typing import TYPE_CHECKING
 from bullpen.core.clock import DAY, owner_zone_name
 from bullpen.core.errors import (
     ReportsDamaged,
-    ReportsError,
     ReportsRunning,
     SparkFailed,
     StoreBusy,
 )
 from bullpen.core.files import PRIVATE_DIRECTORY_MODE, file_lock, require_free_space
-from bullpen.core.registry import REPORTS
 from bullpen.core.store.base import Store
 from bullpen.core.store.identity import store_id
 from bullpen.reports.detached_run import RUN_LOCK
 from bullpen.reports.facts.position import cut_ranges, find_committed
 from bullpen.reports.facts.read import StoreAddress
+from bullpen.reports.job import upkeep
+from bullpen.reports.job.days import Days, utc_date
+from bullpen.reports.job.frames import LANDED_TABLES, open_facts
+from bullpen.reports.job.guard import check_store, last_landed, row_key
+from bullpen.reports.job.land import Landing, Range, land_again, land_here, land_in_tasks
+from bullpen.reports.job.plan import Plan
+from bullpen.reports.job.progress import Outcome, Progress, ReportOutcome, Step, Tell
+from bullpen.reports.job.results import compute_table, save_table
+from bullpen.reports.job.upkeep import unreadable_files
 from bullpen.reports.manifest import (
     FactTableState,
     Manifest,
@@ -37,24 +43,14 @@ from bullpen.reports.manifest import (
     read_manifest,
     write_manifest,
 )
-from bullpen.reports.report import Facts, Report, load_report
-from bullpen.reports.spark import garbage
-from bullpen.reports.spark.damage import land_again, unreadable_files
-from bullpen.reports.spark.days import Days, utc_date
+from bullpen.reports.report import Facts, Report, find_reports
 from bullpen.reports.spark.failures import describe_failure, is_full, is_of_parquet
-from bullpen.reports.spark.frames import LANDED_TABLES, open_facts
-from bullpen.reports.spark.guard import check_store, last_landed, row_key
-from bullpen.reports.spark.land import Landing, Range, land_here, land_in_tasks
-from bullpen.reports.spark.plan import Plan
-from bullpen.reports.spark.progress import Outcome, Progress, ReportOutcome, Step, Tell
-from bullpen.reports.spark.results import compute_table, save_table
+from bullpen.reports.spark.session import tune_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _NAMES = tuple(each.name for each in LANDED_TABLES)
-_TABLE_NAME = re.compile("[a-z0-9][a-z0-9_-]{0,63}")
-
 DRIVER_IDS = 250_000
 """The most new ids of a table that are landed without Spark."""
 
@@ -97,13 +93,13 @@ def run_job(
         if held is None:
             raise ReportsRunning(f"another run is using {directory}")
         old = _read_old(directory, request)
-        garbage.delete_unnamed(directory, old)
-        installed, problems = _installed(reports)
+        upkeep.delete_unnamed(directory, old)
+        installed, problems = (reports, {}) if reports is not None else find_reports()
         job = _Job(store, spark, request, tell, installed, problems, old)
         try:
             return job.run()
         except Exception as error:
-            garbage.delete_unnamed(directory, old)
+            upkeep.delete_unnamed(directory, old)
             ours = describe_failure(error, store.settings)
             if ours is error:
                 raise
@@ -117,33 +113,6 @@ def _read_old(directory: Path, request: Request) -> Manifest | None:
         if request.again:
             return None
         raise
-
-
-def _installed(reports: Sequence[Report] | None) -> tuple[list[Report], list[ReportOutcome]]:
-    """The reports that can be used, and the others with the reason."""
-    if reports is not None:
-        return list(reports), []
-    found: list[Report] = []
-    problems = {each.name: each.reason for each in REPORTS.problems()}
-    for info in (*REPORTS.built_in.values(), *REPORTS.plugins()):
-        try:
-            report = load_report(info.name)
-            _require_own_tables(report, found)
-        except Exception as error:  # the module of another package may do anything
-            problems.setdefault(info.name, str(error))
-        else:
-            found.append(report)
-    return found, [ReportOutcome(name=name, error=why) for name, why in sorted(problems.items())]
-
-
-def _require_own_tables(report: Report, others: Sequence[Report]) -> None:
-    """Refuse tables with names that cannot be directories, or that another report has."""
-    taken = {table.name: each.name for each in others for table in each.tables}
-    for table in report.tables:
-        if not _TABLE_NAME.fullmatch(table.name):
-            raise ReportsError(f"{table.name!r} is not a name of a table")
-        if table.name in taken:
-            raise ReportsError(f"table {table.name} belongs to the report {taken[table.name]}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,23 +133,6 @@ class _News:
         return sum(each.ids for each in self.parts if each.table == table)
 
 
-def _session_options(*, small: bool) -> Mapping[str, str]:
-    return {
-        # Planning each stage again costs more than it saves if there are few rows.
-        "spark.sql.adaptive.enabled": str(not small).lower(),
-        # Spark would list more files in a job of its own.
-        "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
-    }
-
-
-def _silence_pyspark() -> None:
-    """Keep PySpark from printing the errors of queries, which are reported anyway."""
-    from pyspark.logger import PySparkLogger
-
-    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
-        PySparkLogger.getLogger(name).disabled = True
-
-
 class _Job:
     """One run, which holds the lock."""
 
@@ -191,7 +143,7 @@ class _Job:
         request: Request,
         tell: Tell,
         reports: Sequence[Report],
-        problems: Sequence[ReportOutcome],
+        problems: Mapping[str, str],
         old: Manifest | None,
     ) -> None:
         self._store = store
@@ -277,9 +229,7 @@ class _Job:
     def _open_spark(self, *, small: bool) -> Iterator[SparkSession]:
         self._tell(Progress(Step.STARTING))
         with self._spark(small) as session:
-            for name, value in _session_options(small=small).items():
-                session.conf.set(name, value)
-            _silence_pyspark()
+            tune_session(session, small=small)
             yield session
 
     def _compute(self, plan: Plan, spark: SparkSession) -> list[ReportOutcome]:
@@ -336,13 +286,16 @@ class _Job:
             self._tell(Progress(Step.SAVING))
             write_manifest(self._directory, manifest)
             self._tell(Progress(Step.SAVED))
-            garbage.delete_unnamed(self._directory, manifest)
+            upkeep.delete_unnamed(self._directory, manifest)
         covered = [each.covers_until for each in manifest.facts.values()]
+        problems = [
+            ReportOutcome(name=name, error=why) for name, why in sorted(self._problems.items())
+        ]
         return Outcome(
             run=manifest.run,
             changed=changed,
             landed={each: plan.landed.get(each, 0) for each in _NAMES},
-            reports=(*computed, *self._problems),
+            reports=(*computed, *problems),
             covers_until=min((each for each in covered if each is not None), default=None),
             waiting_for=news.waiting,
             seconds=time.monotonic() - self._began,
@@ -373,7 +326,7 @@ class _Job:
                 for each in self._reports
             },
         )
-        return replace(manifest, unused=garbage.unused_files(old, manifest))
+        return replace(manifest, unused=upkeep.unused_files(old, manifest))
 
     def _next_state(self, plan: Plan, news: _News, name: str) -> FactTableState:
         state = plan.facts.get(name, FactTableState())

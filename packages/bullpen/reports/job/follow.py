@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from bullpen.core.errors import ReportsRunning, StoreBusy, StoreUnavailable
 from bullpen.core.store.base import Store
-from bullpen.reports.spark.job import Request, SparkFactory, run_job
-from bullpen.reports.spark.progress import Outcome, Progress, Step, Tell
+from bullpen.reports.job.progress import Outcome, Progress, Step, Tell
+from bullpen.reports.job.run import Request, SparkFactory, run_job
 from bullpen.reports.spark.session import open_session
 
 if TYPE_CHECKING:

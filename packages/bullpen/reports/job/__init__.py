@@ -1,0 +1,1 @@
+"""The job: lands new facts, computes the reports, and replaces the manifest."""
