@@ -1,6 +1,6 @@
-"""The Spark job, and the data source `bullpen` for Spark sessions of your own.
+"""Spark: the session that the job uses, and the data source `bullpen` for sessions of your own.
 
-Only this package and functions.py import pyspark, and this module imports it at the first use:
+Only this package, the job and functions.py import pyspark; this module imports it at the first use:
 
     from bullpen.reports.spark import register
 
