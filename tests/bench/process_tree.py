@@ -20,7 +20,10 @@ class Used:
     """The use since the meter began."""
 
     cpu: float
-    """Seconds of the processor, of processes that have ended as well."""
+    """Seconds of the processor, of processes that have ended as well.
+
+    One that ended between two samples counts up to the first of them.
+    """
     wall: float
 
     def __sub__(self, other: Used) -> Used:
@@ -33,6 +36,7 @@ class TreeMeter:
     def __init__(self) -> None:
         self._me = psutil.Process()
         self._began = time.monotonic()
+        self._seen: dict[int, float] = {}
         self._before = self._cpu()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._sample, daemon=True)
@@ -59,15 +63,20 @@ class TreeMeter:
         return Used(self._cpu() - self._before, time.monotonic() - self._began)
 
     def _cpu(self) -> float:
-        total = 0.0
+        """The processor time of all processes so far.
+
+        The time of a process that has ended is what it was last seen with: not every parent waits
+        for its children, so their times may be in nobody's sum.
+        """
         for each in (self._me, *self._me.children(recursive=True)):
             with suppress(psutil.Error):
                 times = each.cpu_times()
-                total += times.user + times.system + times.children_user + times.children_system
-        return total
+                self._seen[each.pid] = times.user + times.system
+        return sum(list(self._seen.values()))
 
     def _sample(self) -> None:
         while not self._ended.wait(SAMPLE_SECONDS):
+            self._cpu()
             below = self._me.children(recursive=True)
             own = _proportional(self._me.pid)
             sizes = {each.pid: _proportional(each.pid) for each in below}
