@@ -309,6 +309,6 @@ def test_what_is_kept_at_once_does_not_grow_with_the_size(stores: Stores) -> Non
 
     def largest(attempts: int) -> int:
         parts: Iterator[Rows] = Simulation(plan_of(settings, attempts)).run()
-        return max(sum(map(len, each.tables().values())) for each in parts)
+        return max(sum(map(len, each.tables.values())) for each in parts)
 
     assert largest(12_000) < 1.2 * largest(6_000)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from random import Random
 
 from bullpen.core.clock import HOUR, MINUTE
 from bullpen.core.events.response import (
@@ -15,16 +14,13 @@ from bullpen.core.events.response import (
     ResponseRetried,
     ResponseUnknown,
 )
-from bullpen.core.retry import RetryPolicy
 from bullpen.core.states import ResponseState
-from bullpen.ops.demo.agenda import Agenda
 from bullpen.ops.demo.company import CHANNELS_BY_NAME
-from bullpen.ops.demo.in_flight import QueuedMessage, StoredResponse
-from bullpen.ops.demo.incidents import Incident
-from bullpen.ops.demo.journal import Journal
-from bullpen.ops.demo.plan import HistoryPlan
+from bullpen.ops.demo.engine import Engine
+from bullpen.ops.demo.rows import Journal
+from bullpen.ops.demo.state import QueuedMessage, StoredResponse
 from bullpen.ops.demo.texts import DELIVERY_ERRORS
-from bullpen.ops.demo.traffic import next_office_hour
+from bullpen.ops.demo.traffic import Incident, next_office_hour
 
 MAX_TRIES = 8
 REFUSED_SHARE = 0.0015
@@ -38,20 +34,11 @@ NOT_CONFIRMED = "sent without a confirmation"
 class Deliveries:
     """The responses that are not delivered yet."""
 
-    def __init__(
-        self,
-        plan: HistoryPlan,
-        agenda: Agenda,
-        journal: Journal,
-        random: Random,
-        retry: RetryPolicy,
-        incidents: Sequence[Incident],
-    ) -> None:
-        self._agenda = agenda
+    def __init__(self, engine: Engine, journal: Journal, incidents: Sequence[Incident]) -> None:
+        self._engine = engine
+        self._random = random = engine.random
         self._journal = journal
-        self._random = random
-        self._retry = retry
-        self._keep = plan.response_hours * HOUR
+        self._keep = engine.plan.response_hours * HOUR
         self._outages = [each for each in incidents if each.channel is not None]
         self._spread = [math.exp(random.gauss(0, 0.6)) for _ in range(1024)]
         self._rows = 0
@@ -59,25 +46,25 @@ class Deliveries:
 
     def add(self, to: QueuedMessage, text: str) -> None:
         """Store a response to the person of this conversation, and deliver it."""
-        now = self._agenda.now
+        now = self._engine.now
         self._rows += 1
         response = StoredResponse(
-            row=self._rows,
+            id=self._rows,
             message_id=to.message_id,
             agent=to.agent,
             conversation_id=to.conversation_id,
             person=to.conversation.person,
-            text=text,
-            question=to.text,
+            message=text,
+            original_message=to.message,
             created_at=now,
             expires_at=now + self._keep,
             available_at=now,
             parts=PARTS[self._random.getrandbits(10) % len(PARTS)],
         )
         if self._journal.detailed:
-            ready = ResponseReady(to, channel=response.person.channel)
-            self._journal.event(ready, response.row)
-        self._open[response.row] = response
+            ready = ResponseReady(to, channel=response.channel)
+            self._journal.event(ready, response.id)
+        self._open[response.id] = response
         self._deliver(response)
 
     def rest(self) -> list[StoredResponse]:
@@ -87,31 +74,31 @@ class Deliveries:
     def _deliver(self, response: StoredResponse) -> None:
         """Plan the end of the delivery: its time and its outcome."""
         random = self._random
-        channel = CHANNELS_BY_NAME[response.person.channel]
-        time = self._agenda.now
-        response.tries, response.outcome = 0, ResponseState.DEAD
+        channel = CHANNELS_BY_NAME[response.channel]
+        time = self._engine.now
+        response.delivery_attempts, response.outcome = 0, ResponseState.DEAD
         refused = random.random() < REFUSED_SHARE
-        while response.tries < MAX_TRIES:
-            response.tries += 1
+        while response.delivery_attempts < MAX_TRIES:
+            response.delivery_attempts += 1
             time += 1 + int(
                 channel.milliseconds * self._spread[random.getrandbits(10)] * response.parts
             )
             if refused:
-                response.error = DELIVERY_ERRORS[channel.name]
+                response.last_error = DELIVERY_ERRORS[channel.name]
                 break
             if not self._fails(channel.name, channel.failures, time):
                 unknown = random.random() < UNKNOWN_SHARE
                 response.outcome = ResponseState.UNKNOWN if unknown else ResponseState.ACKED
-                response.error = NOT_CONFIRMED if unknown else None
+                response.last_error = NOT_CONFIRMED if unknown else None
                 break
-            response.error = f"{channel.name} did not answer"
-            if response.tries < MAX_TRIES:
-                time += self._retry.delay(response.tries)
+            response.last_error = f"{channel.name} did not answer"
+            if response.delivery_attempts < MAX_TRIES:
+                time += self._engine.retry.delay(response.delivery_attempts)
         response.available_at = time
-        if time < self._agenda.end:
-            self._agenda.plan(time, self._end, response)
+        if time < self._engine.end:
+            self._engine.call_at(time, self._end, response)
         else:
-            response.tries, response.error = 0, None
+            response.delivery_attempts, response.last_error = 0, None
             response.available_at = response.created_at
 
     def _fails(self, channel: str, share: float, time: int) -> bool:
@@ -137,38 +124,37 @@ class Deliveries:
 
     def _plan_by_hand(self, action: Callable[[StoredResponse], None], to: StoredResponse) -> None:
         """Let a person do something in office hours."""
-        later = self._agenda.now + self._random.randrange(10 * MINUTE, 5 * HOUR)
-        self._agenda.plan(next_office_hour(later), action, to)
+        later = self._engine.now + self._random.randrange(10 * MINUTE, 5 * HOUR)
+        self._engine.call_at(next_office_hour(later), action, to)
 
     def _confirm(self, response: StoredResponse) -> None:
         """A person found that an unconfirmed response had arrived."""
-        response.status, response.error = ResponseState.ACKED, None
+        response.status, response.last_error = ResponseState.ACKED, None
         self._record(ResponseDelivered, response)
         self._close(response)
 
     def _try_again(self, response: StoredResponse) -> None:
         """A person retries a response that was not delivered."""
-        response.status, response.error = ResponseState.PENDING, None
-        response.expires_at = self._agenda.now + self._keep
+        response.status, response.last_error = ResponseState.PENDING, None
+        response.expires_at = self._engine.now + self._keep
         self._record(ResponseRetried, response)
         self._deliver(response)
 
     def _record(self, kind: type[ResponseOutcome], response: StoredResponse) -> None:
-        delivered = response.status is ResponseState.ACKED
         self._journal.event(
             kind(
                 response,
-                channel=response.person.channel,
-                error=response.error,
-                response=response.row,
-                tries=response.tries,
-                waited=self._agenda.now - response.created_at,
-                parts=response.parts if delivered else 0,
-                sender_id=response.person.sender_id,
+                channel=response.channel,
+                error=response.last_error,
+                response=response.id,
+                tries=response.delivery_attempts,
+                waited=self._engine.now - response.created_at,
+                parts=response.parts_sent,
+                sender_id=response.sender_id,
             )
         )
 
     def _close(self, response: StoredResponse) -> None:
-        del self._open[response.row]
-        response.person.last_out_at = self._agenda.now
+        del self._open[response.id]
+        response.acked_at = response.person.last_out_at = self._engine.now
         self._journal.delivered(response)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from heapq import heapify, heappop, heappush
-from random import Random
 
 from bullpen.core.events.base import MessageRef
 from bullpen.core.events.conversation import (
@@ -16,15 +15,12 @@ from bullpen.core.events.conversation import (
 from bullpen.core.events.message import MessageHeld
 from bullpen.core.message import ALONE, ROOM
 from bullpen.core.states import MessageState
-from bullpen.ops.demo.agenda import Agenda
 from bullpen.ops.demo.company import AGENTS
-from bullpen.ops.demo.ids import IdSequence
-from bullpen.ops.demo.in_flight import Conversation, QueuedMessage, SimulatedLane
-from bullpen.ops.demo.incidents import Incident
-from bullpen.ops.demo.journal import Journal
-from bullpen.ops.demo.plan import HistoryPlan
-from bullpen.ops.demo.rows import LaneRow
+from bullpen.ops.demo.engine import Engine
+from bullpen.ops.demo.rows import Journal, LaneRow
 from bullpen.ops.demo.runs import Run, RunModel
+from bullpen.ops.demo.state import Conversation, QueuedMessage, SimulatedLane
+from bullpen.ops.demo.traffic import Incident
 
 BATCH_WINDOW = 16
 WORKERS = 2
@@ -33,22 +29,13 @@ WORKERS = 2
 class Lanes:
     """The unfinished messages by agent; each lane has one run at a time."""
 
-    def __init__(
-        self,
-        plan: HistoryPlan,
-        agenda: Agenda,
-        journal: Journal,
-        random: Random,
-        ids: IdSequence,
-        model: RunModel,
-    ) -> None:
-        self._agenda = agenda
+    def __init__(self, engine: Engine, journal: Journal, model: RunModel) -> None:
+        self._engine = engine
+        self._random = engine.random
         self._journal = journal
-        self._random = random
-        self._ids = ids
         self._model = model
-        self._claim_limit = plan.claim_limit
-        self._workers = [ids.new("processor") for _ in range(WORKERS)]
+        self._claim_limit = engine.plan.claim_limit
+        self._workers = [engine.ids.new("processor") for _ in range(WORKERS)]
         self._lanes = {each.id: SimulatedLane(each) for each in AGENTS}
         self._open: dict[int, QueuedMessage] = {}
         self.enqueued = 0
@@ -81,19 +68,19 @@ class Lanes:
         waits: bool = False,
     ) -> QueuedMessage:
         """Store a message, and run it when its lane is free; `waits` for a person at the end."""
-        now = self._agenda.now
+        now = self._engine.now
         person = conversation.person
         posted = channel == ROOM
         assert parent is not None or not posted
         sender = parent.agent if posted and parent is not None else person.name
         self.enqueued += 1
         message = QueuedMessage(
-            row=self.enqueued,
+            id=self.enqueued,
             message_id=message_id,
             channel=channel,
             sender=sender,
             sender_id=None if posted else person.sender_id,
-            text=text,
+            message=text,
             agent=agent,
             from_agent=None if parent is None else parent.agent,
             conversation=conversation,
@@ -109,10 +96,10 @@ class Lanes:
             updated_at=now,
             ready=delay == 0,
             status=MessageState.PENDING if hold_reason is None else MessageState.HELD,
-            error=hold_reason,
+            last_error=hold_reason,
             fails_for_good=waits and hold_reason is None,
         )
-        self._open[message.row] = message
+        self._open[message.id] = message
         conversation.open += 1
         lane = self._lanes[agent]
         lane.newest_at = now
@@ -143,10 +130,10 @@ class Lanes:
         message.status = MessageState.PENDING
         if message.ready:
             lane = self._lanes[message.agent]
-            heappush(lane.waiting, (message.due_at, message.row, message))
+            heappush(lane.waiting, (message.due_at, message.id, message))
             self.claim(lane)
         else:
-            self._agenda.plan(message.available_at, self._make_ready, message)
+            self._engine.call_at(message.available_at, self._make_ready, message)
 
     def free(self, agent: str) -> SimulatedLane:
         """The lane of an agent whose run ended."""
@@ -156,42 +143,42 @@ class Lanes:
 
     def delay(self, lane: SimulatedLane, wait: int) -> None:
         """Claim nothing from a lane for this many milliseconds."""
-        lane.not_before = self._agenda.now + wait
-        self._agenda.plan(lane.not_before, self.claim, lane)
+        lane.not_before = self._engine.now + wait
+        self._engine.call_at(lane.not_before, self.claim, lane)
 
     def claim(self, lane: SimulatedLane) -> None:
         """Start a run, if the lane is free and has a message."""
-        now = self._agenda.now
+        now = self._engine.now
         if lane.busy or lane.paused or not lane.waiting or lane.not_before > now:
             return
         messages = self._choose_batch(lane)
         worker = self._workers[self._random.getrandbits(4) % WORKERS]
         run = self._model.plan(lane.profile, messages, worker, now, self.incidents)
         lane.busy = True
-        if run.finished_at >= self._agenda.end:
+        if run.finished_at >= self._engine.end:
             # It would still run at the end; the history ends with no run in progress.
             for each in messages:
-                heappush(lane.waiting, (each.due_at, each.row, each))
+                heappush(lane.waiting, (each.due_at, each.id, each))
             return
         lane.claimed_at, lane.claimed_by = run.claimed_at, worker
         for each in messages:
             each.runs += 1
             each.claimed_by = worker
         if self._journal.detailed:
-            self._agenda.plan(run.claimed_at, self._tell_claimed, run)
-            self._agenda.plan(run.started_at, self._tell_started, run)
-        self._agenda.plan(run.finished_at, self.end_run, run)
+            self._engine.call_at(run.claimed_at, self._tell_claimed, run)
+            self._engine.call_at(run.started_at, self._tell_started, run)
+        self._engine.call_at(run.finished_at, self.end_run, run)
 
     def finish(self, message: QueuedMessage, state: MessageState) -> None:
         """Finish a message in this state."""
         message.status = state
-        message.updated_at = self._agenda.now
+        message.updated_at = self._engine.now
         self._journal.finished(message)
         self.drop(message)
 
     def drop(self, message: QueuedMessage) -> None:
         """Forget a message; its conversation ends with the last one."""
-        del self._open[message.row]
+        del self._open[message.id]
         conversation = message.conversation
         conversation.open -= 1
         if conversation.open == 0 and conversation.team is not None and self._journal.detailed:
@@ -229,7 +216,7 @@ class Lanes:
     def _tell_started(self, run: Run) -> None:
         ids = [each.message_id for each in run.messages]
         posts = sum(each.channel == ROOM for each in run.messages)
-        batch = self._ids.new("chatroom_batch") if posts > 1 else None
+        batch = self._engine.ids.new("chatroom_batch") if posts > 1 else None
         provider = run.agent.model.provider
         self._journal.event(
             ChainStepStart(run.primary, provider=provider, messages=ids, batch=batch)
@@ -242,13 +229,13 @@ class Lanes:
             if each.agent == lane.profile.id and each.status is MessageState.PENDING
         ]
         ready = [each.due_at for each in pending if each.ready]
-        delayed = lane.paused or lane.not_before > self._agenda.end
+        delayed = lane.paused or lane.not_before > self._engine.end
         return LaneRow(
             agent=lane.profile.id,
             pending=len(pending),
             head_key=None if delayed else min(ready, default=None),
             newest_at=lane.newest_at,
-            not_before=lane.not_before if lane.not_before > self._agenda.end else None,
+            not_before=lane.not_before if lane.not_before > self._engine.end else None,
             claimed_by=lane.claimed_by,
             claimed_at=lane.claimed_at,
         )

@@ -1,169 +1,72 @@
-"""The rows of a history: a named tuple for each table, with its fields in the order of the insert.
-
-A column that is missing here is NULL in every row of a history.
-"""
+"""The rows of a history by table, without those that retention has removed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import namedtuple
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import NamedTuple
 
+from sqlalchemy import Table
 
-class AttemptRow(NamedTuple):
-    """A row of `attempts`, in the order in which runs finish; the database numbers them."""
+from bullpen.core.events.append import encode_json
+from bullpen.core.events.base import Event
+from bullpen.core.models import (
+    AGENT_MESSAGES,
+    ATTEMPTS,
+    CHAT_MESSAGES,
+    CHATS,
+    EVENTS,
+    MESSAGES_ARCHIVE,
+    RESPONSES_ARCHIVE,
+    SENDERS,
+)
+from bullpen.ops.demo.engine import Engine
+from bullpen.ops.demo.state import QueuedMessage, StoredResponse
 
-    message_id: str
-    messages: int
-    agent: str
-    worker: str
-    outcome: str
-    error_kind: str | None
-    error: str | None
-    fingerprint: str | None
-    retry_count: int
-    provider: str | None
-    model: str | None
-    input_tokens: int
-    output_tokens: int
-    cost: float
-    conversation_id: str
-    hop: int
-    team_id: str | None
-    channel: str
-    enqueued_at: int
-    claimed_at: int
-    started_at: int
-    finished_at: int
-    sender: str
-    sender_id: str | None
-    from_agent: str | None
-    available_at: int
-    conversation_at: int
-    attempt: int
-    dead: int
-    wait: int | None
+Row = tuple[object, ...]
+
+FULL = 20_000
+"""The number of events after which rows are taken."""
 
 
-class EventRow(NamedTuple):
-    """A row of `events`, in the order of time; the database numbers them."""
-
-    type: str
-    agent: str | None
-    conversation_id: str | None
-    message_id: str | None
-    data: str | None
-    created_at: int
+def _columns(table: Table, source: type | None = None) -> tuple[str, ...]:
+    """The columns of a table, or those of them that the objects have that become its rows."""
+    return tuple(each.name for each in table.c if source is None or hasattr(source, each.name))
 
 
-class MessageRow(NamedTuple):
-    """A row of `messages` or of its archive."""
+_MESSAGE = _columns(MESSAGES_ARCHIVE, QueuedMessage)
+_RESPONSE = _columns(RESPONSES_ARCHIVE, StoredResponse)
 
-    id: int
-    message_id: str
-    channel: str
-    sender: str
-    sender_id: str | None
-    message: str
-    agent: str
-    from_agent: str | None
-    status: str
-    retry_count: int
-    crash_count: int
-    last_error: str | None
-    error_kind: str | None
-    claimed_by: str | None
-    conversation_id: str
-    parent_id: str | None
-    hop: int
-    team_id: str | None
-    reply_to: str | None
-    batch_key: str | None
-    priority: int
-    sort_key: int
-    ready: bool
-    due_at: int
-    available_at: int
-    created_at: int
-    updated_at: int
-    runs: int
-    conversation_at: int
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    # The database numbers runs and events, in the order in which they are written.
+    "attempts": _columns(ATTEMPTS)[1:],
+    "events": _columns(EVENTS)[1:],
+    "messages": _MESSAGE,
+    "messages_archive": _MESSAGE,
+    "responses": _RESPONSE,
+    "responses_archive": _RESPONSE,
+    "agent_messages": _columns(AGENT_MESSAGES),
+    "chat_messages": _columns(CHAT_MESSAGES),
+    "senders": _columns(SENDERS),
+    "chats": _columns(CHATS),
+}
+"""The columns that are written, by table."""
 
 
-class ResponseRow(NamedTuple):
-    """A row of `responses` or of its archive."""
-
-    id: int
-    message_id: str
-    channel: str
-    sender: str
-    sender_id: str | None
-    message: str
-    original_message: str
-    agent: str
-    status: str
-    conversation_id: str
-    reply_to: str | None
-    seq: int
-    delivery_attempts: int
-    parts_sent: int
-    sending: bool
-    possible_duplicate: bool
-    available_at: int
-    expires_at: int
-    last_error: str | None
-    created_at: int
-    acked_at: int | None
+def _row_type(table: str, *, sparse: bool) -> Callable[..., Row]:
+    """Makes rows of values by column; a column without a value is NULL, or else a mistake."""
+    columns = COLUMNS[table]
+    return namedtuple(table, columns, defaults=[None] * len(columns) if sparse else ())
 
 
-class HistoryRow(NamedTuple):
-    """A row of `agent_messages`."""
+AttemptRow = _row_type("attempts", sparse=False)
+SenderRow = _row_type("senders", sparse=True)
+ChatRow = _row_type("chats", sparse=True)
 
-    id: int
-    agent_id: str
-    role: str
-    channel: str
-    sender: str
-    message_id: str
-    content: str
-    created_at: int
-
-
-class PostRow(NamedTuple):
-    """A row of `chat_messages`."""
-
-    id: int
-    team_id: str
-    from_agent: str
-    message: str
-    created_at: int
-
-
-class SenderRow(NamedTuple):
-    """A row of `senders`."""
-
-    channel: str
-    sender_id: str
-    name: str
-    tier: str
-    approved_at: int
-    approved_by: str
-    first_at: int
-    last_at: int
-
-
-class ChatRow(NamedTuple):
-    """A row of `chats`: the direct chat of a sender."""
-
-    channel: str
-    chat: str
-    direct: bool
-    name: str
-    person: str
-    last_in_at: int
-    last_out_at: int | None
-    created_at: int
-    updated_at: int
+_message_row = attrgetter(*_MESSAGE)
+_response_row = attrgetter(*_RESPONSE)
 
 
 class LaneRow(NamedTuple):
@@ -180,32 +83,114 @@ class LaneRow(NamedTuple):
 
 @dataclass(slots=True)
 class Rows:
-    """The rows of one part of a history, by table."""
+    """The rows of one part of a history."""
 
-    attempts: list[AttemptRow] = field(default_factory=list)
-    events: list[EventRow] = field(default_factory=list)
-    messages: list[MessageRow] = field(default_factory=list)
-    messages_archive: list[MessageRow] = field(default_factory=list)
-    responses: list[ResponseRow] = field(default_factory=list)
-    responses_archive: list[ResponseRow] = field(default_factory=list)
-    agent_messages: list[HistoryRow] = field(default_factory=list)
-    chat_messages: list[PostRow] = field(default_factory=list)
-    senders: list[SenderRow] = field(default_factory=list)
-    chats: list[ChatRow] = field(default_factory=list)
+    tables: dict[str, list[Row]] = field(default_factory=lambda: {name: [] for name in COLUMNS})
     lanes: list[LaneRow] = field(default_factory=list)
     """The last part has them."""
 
-    def tables(self) -> dict[str, Sequence[NamedTuple]]:
-        """The rows to insert, by the name of their table."""
-        return {
-            "attempts": self.attempts,
-            "events": self.events,
-            "messages": self.messages,
-            "messages_archive": self.messages_archive,
-            "responses": self.responses,
-            "responses_archive": self.responses_archive,
-            "agent_messages": self.agent_messages,
-            "chat_messages": self.chat_messages,
-            "senders": self.senders,
-            "chats": self.chats,
-        }
+
+class Journal:
+    """Collects the rows of what happens in a simulation, until they are taken."""
+
+    def __init__(self, engine: Engine, detailed_from: int) -> None:
+        plan = engine.plan
+        self._engine = engine
+        self._events_from = plan.events_from
+        self._attempts_from = plan.attempts_from
+        self._live_from = plan.live_from
+        self._history_from = plan.history_from
+        self._detailed_from = max(detailed_from, plan.archived_from)
+        self._begin()
+        self._texts = 0
+        self._posts = 0
+        self.attempts = 0
+
+    @property
+    def detailed(self) -> bool:
+        """Whether the events of each step, the texts and the archive are written."""
+        return self._engine.now >= self._detailed_from
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the rows should be taken."""
+        return len(self._events) >= FULL
+
+    def take(self) -> Rows:
+        """The rows since the last time."""
+        rows = self._rows
+        self._begin()
+        return rows
+
+    def event(self, event: Event, written: int | None = None) -> None:
+        """Record an event of now; `written` is the row id that the database would look up."""
+        now = self._engine.now
+        if now < self._events_from:
+            return
+        about, data = event.about, event.data
+        if event.written_field is not None:
+            data = {**data, event.written_field: written}
+        # In the order of the columns.
+        self._events.append(
+            (
+                event.type,
+                about.agent,
+                about.conversation_id,
+                about.message_id,
+                encode_json(data) if data else None,
+                now,
+            )
+        )
+
+    def attempt(self, row: Row) -> None:
+        """Record a run that ended now."""
+        self.attempts += 1
+        if self._engine.now >= self._attempts_from:
+            self._attempts.append(row)
+
+    def finished(self, message: QueuedMessage) -> None:
+        """Record a message that was completed or cancelled now."""
+        if self._engine.now >= self._live_from:
+            self._rows.tables["messages"].append(_message_row(message))
+        elif self.detailed:
+            self._rows.tables["messages_archive"].append(_message_row(message))
+
+    def delivered(self, response: StoredResponse) -> None:
+        """Record a response that was delivered now."""
+        if self._engine.now >= self._live_from:
+            self._rows.tables["responses"].append(_response_row(response))
+        elif self.detailed:
+            self._rows.tables["responses_archive"].append(_response_row(response))
+
+    def text(
+        self, agent: str, role: str, channel: str, sender: str, message_id: str, content: str
+    ) -> int | None:
+        """Record a message to an agent or by it; returns the id of the row, if there is one."""
+        now = self._engine.now
+        if not self.detailed or now < self._history_from:
+            return None
+        self._texts += 1
+        self._rows.tables["agent_messages"].append(
+            (self._texts, agent, role, channel, sender, message_id, content, now)
+        )
+        return self._texts
+
+    def post(self, team: str, author: str, text: str) -> int:
+        """Record a post in a room; returns its id."""
+        now = self._engine.now
+        self._posts += 1
+        if now >= self._history_from:
+            self._rows.tables["chat_messages"].append((self._posts, team, author, text, now))
+        return self._posts
+
+    def unfinished(
+        self, messages: Iterable[QueuedMessage], responses: Iterable[StoredResponse]
+    ) -> None:
+        """Record what is still pending, held, dead or unknown at the end."""
+        self._rows.tables["messages"] += map(_message_row, messages)
+        self._rows.tables["responses"] += map(_response_row, responses)
+
+    def _begin(self) -> None:
+        self._rows = Rows()
+        self._events = self._rows.tables["events"]
+        self._attempts = self._rows.tables["attempts"]

@@ -11,10 +11,9 @@ from bullpen.core.clock import HOUR, SECOND
 from bullpen.core.message import NO_USAGE, ErrorKind, Usage
 from bullpen.core.queue.attempts import AttemptOutcome
 from bullpen.ops.demo.company import AGENTS, TARGETS, AgentProfile
-from bullpen.ops.demo.in_flight import QueuedMessage
-from bullpen.ops.demo.incidents import Incident
+from bullpen.ops.demo.state import QueuedMessage
 from bullpen.ops.demo.texts import DAILY_ERRORS, fill_error
-from bullpen.ops.demo.traffic import TrafficHour
+from bullpen.ops.demo.traffic import Incident, TrafficHour
 
 SPREAD = 0.7
 """The standard deviation of the logarithm of lengths and tokens."""
@@ -143,7 +142,7 @@ class RunModel:
                 and random.random() < each.share
             ):
                 return each.kind, self._error(each.errors)
-        share = STUBBORN_SHARE if primary.retries else agent.failures
+        share = STUBBORN_SHARE if primary.retry_count else agent.failures
         if random.random() >= share:
             return AttemptOutcome.COMPLETED, ""
         end = random.choices(self._kinds, self._shares)[0]

@@ -16,21 +16,17 @@ from typing import Generic, TypeVar
 from bullpen.core.clock import DAY, HOUR, MINUTE, SECOND
 from bullpen.core.events.channel import PairingApproved, PairingAsked
 from bullpen.core.events.conversation import AgentRouted, TeamChainStart
-from bullpen.core.retry import RetryPolicy
-from bullpen.ops.demo.agenda import Agenda
 from bullpen.ops.demo.company import PLACES, TARGETS, Person, Target, make_people
 from bullpen.ops.demo.deliveries import Deliveries
-from bullpen.ops.demo.ids import IdSequence
-from bullpen.ops.demo.in_flight import Conversation
-from bullpen.ops.demo.incidents import in_hour, plan_incidents
-from bullpen.ops.demo.journal import Journal
+from bullpen.ops.demo.engine import Engine
 from bullpen.ops.demo.lanes import Lanes
+from bullpen.ops.demo.outcomes import Outcomes
 from bullpen.ops.demo.plan import MAX_ARCHIVED, HistoryPlan
-from bullpen.ops.demo.rows import ChatRow, Rows, SenderRow
-from bullpen.ops.demo.run_ends import RunEnds
+from bullpen.ops.demo.rows import ChatRow, Journal, Row, Rows, SenderRow
 from bullpen.ops.demo.runs import RunModel
+from bullpen.ops.demo.state import Conversation
 from bullpen.ops.demo.texts import QUESTIONS, pick
-from bullpen.ops.demo.traffic import TrafficHour, plan_traffic
+from bullpen.ops.demo.traffic import TrafficHour, in_hour, plan_incidents, plan_traffic
 
 FAVOURITE_SHARE = 0.6
 BURST_SHARE = 0.08
@@ -73,20 +69,13 @@ class Simulation:
         self._hours = plan_traffic(random, plan.since, plan.until)
         self._incidents = plan_incidents(random, plan.since, plan.until)
         self._people = make_people(random, plan.since, plan.until)
-        self._ids = IdSequence(random)
-        self._agenda = Agenda(plan.since, plan.until)
-        self._journal = Journal(plan, self._agenda, self._detailed_from())
+        engine = self._engine = Engine(plan, random)
+        journal = self._journal = Journal(engine, self._detailed_from())
         self._model = RunModel(random, plan.attempts, self._hours, plan.lease_seconds * SECOND)
-        retry = RetryPolicy(
-            base=plan.retry_base_seconds * SECOND,
-            longest=plan.retry_max_seconds * SECOND,
-            random=random.random,
-        )
-        parts = (plan, self._agenda, self._journal, random)
-        self._deliveries = Deliveries(*parts, retry, self._incidents)
-        self._lanes = Lanes(*parts, self._ids, self._model)
-        self._ends = RunEnds(*parts, self._ids, self._model, self._lanes, self._deliveries, retry)
-        self._lanes.end_run = self._ends.end
+        self._deliveries = Deliveries(engine, journal, self._incidents)
+        self._lanes = Lanes(engine, journal, self._model)
+        self._outcomes = Outcomes(engine, journal, self._model, self._lanes, self._deliveries)
+        self._lanes.end_run = self._outcomes.end
         self._by_place = [
             _Choice(
                 [each for each in self._people if each.place == place], lambda each: each.weight
@@ -99,35 +88,36 @@ class Simulation:
     @property
     def now(self) -> int:
         """The time up to which rows were given."""
-        return self._agenda.now
+        return self._engine.now
 
     def run(self) -> Iterator[Rows]:
         """Give the rows in the order of time, part by part."""
         for person in self._people:
             if person.joins_at > self._plan.since:
-                self._agenda.plan(person.joins_at, self._pair, person)
+                self._engine.call_at(person.joins_at, self._pair, person)
         for action, minutes in self._waiting_at_end():
             person = self._by_place[0].pick(self._random)
             arrival = (
                 person if person.joins_at == self._plan.since else self._by_place[0].first,
                 self._targets.pick(self._random),
             )
-            self._agenda.plan(self._plan.until - minutes * MINUTE, action, arrival)
+            self._engine.call_at(self._plan.until - minutes * MINUTE, action, arrival)
         left = sum(each.weight for each in self._hours)
         for hour in self._hours:
             self._lanes.incidents = in_hour(self._incidents, hour.begin, hour.end)
             for time, person, target in self._arrivals_of(hour, left):
-                self._agenda.run_until(time)
+                self._engine.run_until(time)
                 self._arrive((person, target))
                 if self._journal.is_full:
                     yield self._journal.take()
-            self._agenda.run_until(hour.end)
+            self._engine.run_until(hour.end)
             left -= hour.weight
             if self._journal.is_full:
                 yield self._journal.take()
         self._journal.unfinished(self._lanes.rest(), self._deliveries.rest())
         rows = self._journal.take()
-        rows.senders, rows.chats = self._sender_rows(), self._chat_rows()
+        rows.tables["senders"] = self._sender_rows()
+        rows.tables["chats"] = self._chat_rows()
         rows.lanes = self._lanes.rows()
         yield rows
 
@@ -183,8 +173,8 @@ class Simulation:
         hold_reason = APPROVAL if random.random() < HELD_SHARE else None
         self._write_to(arrival, delay=delay, hold_reason=hold_reason)
         if random.random() < BURST_SHARE:
-            later = self._agenda.now + random.randrange(4 * SECOND, 60 * SECOND)
-            self._agenda.plan(later, self._arrive, arrival)
+            later = self._engine.now + random.randrange(4 * SECOND, 60 * SECOND)
+            self._engine.call_at(later, self._arrive, arrival)
 
     def _arrive_held(self, arrival: Arrival) -> None:
         self._write_to(arrival, hold_reason=APPROVAL, waits=True)
@@ -204,11 +194,11 @@ class Simulation:
         waits: bool = False,
     ) -> None:
         person, target = arrival
-        now = self._agenda.now
+        now = self._engine.now
         self._arrivals += 1
         person.first_at = person.first_at or now
         person.last_at = now
-        message_id = self._ids.new(person.channel)
+        message_id = self._engine.ids.new(person.channel)
         conversation = Conversation(message_id, now, target.team, person)
         message = self._lanes.enqueue(
             conversation,
@@ -222,7 +212,7 @@ class Simulation:
             waits=waits,
         )
         if hold_reason is not None and not waits:
-            self._ends.ask_for_approval(message)
+            self._outcomes.ask_for_approval(message)
         if self._journal.detailed:
             self._journal.event(AgentRouted(message, team=target.team))
             if target.team is not None:
@@ -238,7 +228,7 @@ class Simulation:
             )
         )
 
-    def _sender_rows(self) -> list[SenderRow]:
+    def _sender_rows(self) -> list[Row]:
         return [
             SenderRow(
                 channel=each.channel,
@@ -253,7 +243,7 @@ class Simulation:
             for each in self._people
         ]
 
-    def _chat_rows(self) -> list[ChatRow]:
+    def _chat_rows(self) -> list[Row]:
         return [
             ChatRow(
                 channel=each.channel,

@@ -1,13 +1,18 @@
-"""Traffic: how many messages people send in each hour, by weekday and office hours of two zones."""
+"""Traffic: how many messages people send in each hour, and the hours in which something is down.
+
+People write in the office hours of two time zones.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from random import Random
 from zoneinfo import ZoneInfo
 
-from bullpen.core.clock import DAY, HOUR, SECOND
+from bullpen.core.clock import DAY, HOUR, MINUTE, SECOND
+from bullpen.core.message import ErrorKind
 from bullpen.ops.demo.company import OFFICE, PLACES
 
 HOUR_WEIGHTS = (
@@ -73,3 +78,107 @@ def next_office_hour(moment: int) -> int:
         if local.weekday() < 5 and local.hour in OFFICE_HOURS:
             return moment
         moment += HOUR - moment % HOUR
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Incident:
+    """One cause of failures: of runs, or of deliveries on a channel."""
+
+    name: str
+    at: float
+    """The part of the history that has passed when it begins."""
+    minutes: int
+    share: float
+    """The share of runs, or of tries to deliver, that fail."""
+    kind: ErrorKind = ErrorKind.RETRYABLE
+    errors: tuple[str, ...] = ()
+    provider: str | None = None
+    """The provider whose runs fail; None is every provider."""
+    agents: tuple[str, ...] = ()
+    """The agents whose runs fail; empty is every agent."""
+    channel: str | None = None
+    """The channel whose deliveries fail; then no runs do."""
+    begin: int = 0
+    """Its times are known once it is planned."""
+    end: int = 0
+
+    def hits(self, agent: str, provider: str) -> bool:
+        """Whether it can make runs of this agent fail."""
+        return (
+            self.channel is None
+            and self.provider in (None, provider)
+            and (not self.agents or agent in self.agents)
+        )
+
+
+INCIDENTS = (
+    Incident(
+        name="claude overloaded",
+        at=0.17,
+        minutes=170,
+        share=0.6,
+        errors=("API Error: 529 overloaded_error (request {hex})", "stream closed after {n} ms"),
+        provider="claude",
+    ),
+    Incident(
+        name="telegram unreachable",
+        at=0.31,
+        minutes=110,
+        share=0.85,
+        errors=("api.telegram.org: connection timed out",),
+        channel="telegram",
+    ),
+    Incident(
+        name="codex logged out",
+        at=0.45,
+        minutes=95,
+        share=1.0,
+        kind=ErrorKind.AUTH,
+        errors=("401 Unauthorized: the access token has expired",),
+        provider="codex",
+    ),
+    Incident(
+        name="processors out of memory",
+        at=0.62,
+        minutes=80,
+        share=0.3,
+        kind=ErrorKind.CRASH,
+        agents=("coder", "tester", "researcher"),
+    ),
+    Incident(
+        name="rate limits of opencode",
+        at=0.74,
+        minutes=150,
+        share=0.4,
+        kind=ErrorKind.RATE_LIMIT,
+        errors=("429 Too Many Requests: retry after {n} s",),
+        provider="opencode",
+    ),
+    Incident(
+        name="billing API changed",
+        at=0.88,
+        minutes=200,
+        share=0.5,
+        kind=ErrorKind.PERMANENT,
+        errors=("tool invoices.list failed: unknown field customer_ref in response {hex}",),
+        agents=("billing",),
+    ),
+)
+
+
+def plan_incidents(random: Random, since: int, until: int) -> tuple[Incident, ...]:
+    """The incidents of a history: they begin in office hours, and end before the history does."""
+    found = []
+    for each in INCIDENTS:
+        jitter = random.uniform(-0.03, 0.03) if until - since > 10 * DAY else 0.0
+        begin = next_office_hour(since + int((each.at + jitter) * (until - since)))
+        begin += random.randrange(0, 90) * MINUTE
+        end = begin + int(each.minutes * random.uniform(0.8, 1.2)) * MINUTE
+        if end < until - HOUR:
+            found.append(replace(each, begin=begin, end=end))
+    return tuple(found)
+
+
+def in_hour(incidents: Sequence[Incident], begin: int, end: int) -> tuple[Incident, ...]:
+    """The incidents that overlap with these times."""
+    return tuple(each for each in incidents if each.begin < end and begin < each.end)

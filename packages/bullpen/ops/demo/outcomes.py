@@ -1,9 +1,8 @@
-"""The ends of runs: answers, handoffs and posts, failures, and what people do about them."""
+"""The outcomes of runs: answers, handoffs and posts, failures, and what people do about them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from random import Random
 
 from bullpen.core.clock import DAY, HOUR, MINUTE, SECOND
 from bullpen.core.events.company import LanePaused, LaneResumed, RoomPosted
@@ -31,18 +30,14 @@ from bullpen.core.queue.disposition import (
     PauseLane,
     decide,
 )
-from bullpen.core.retry import RetryPolicy
 from bullpen.core.states import MessageState
-from bullpen.ops.demo.agenda import Agenda
 from bullpen.ops.demo.company import TEAMMATES
 from bullpen.ops.demo.deliveries import Deliveries
-from bullpen.ops.demo.ids import IdSequence
-from bullpen.ops.demo.in_flight import QueuedMessage, SimulatedLane
-from bullpen.ops.demo.journal import Journal
+from bullpen.ops.demo.engine import Engine
 from bullpen.ops.demo.lanes import Lanes
-from bullpen.ops.demo.plan import HistoryPlan
-from bullpen.ops.demo.rows import AttemptRow
+from bullpen.ops.demo.rows import AttemptRow, Journal
 from bullpen.ops.demo.runs import Run, RunModel
+from bullpen.ops.demo.state import QueuedMessage, SimulatedLane
 from bullpen.ops.demo.texts import ANSWERS, POSTS, TASKS, pick
 from bullpen.ops.demo.traffic import next_office_hour
 
@@ -62,37 +57,33 @@ UNDECIDED_FOR = 2 * DAY
 UNDECIDED_SHARE = 0.5
 
 
-class RunEnds:
+class Outcomes:
     """Ends runs with all of their consequences."""
 
     def __init__(
         self,
-        plan: HistoryPlan,
-        agenda: Agenda,
+        engine: Engine,
         journal: Journal,
-        random: Random,
-        ids: IdSequence,
         model: RunModel,
         lanes: Lanes,
         deliveries: Deliveries,
-        retry: RetryPolicy,
     ) -> None:
-        self._agenda = agenda
+        plan = engine.plan
+        self._engine = engine
+        self._random = engine.random
         self._journal = journal
-        self._random = random
-        self._ids = ids
         self._model = model
         self._lanes = lanes
         self._deliveries = deliveries
         self._policy = FailurePolicy(
-            retry=retry, max_attempts=plan.max_attempts, max_crashes=plan.max_crashes
+            retry=engine.retry, max_attempts=plan.max_attempts, max_crashes=plan.max_crashes
         )
         self._post_share = min(POST_SHARE, POSTS_IN_ALL / plan.attempts)
 
     def end(self, run: Run) -> None:
         """End a run, with all of its consequences, and start the next one."""
         lane = self._lanes.free(run.agent.id)
-        now = self._agenda.now
+        now = self._engine.now
         for each in run.messages:
             each.updated_at = now
         match run.end:
@@ -116,19 +107,19 @@ class RunEnds:
         self, action: Callable[[QueuedMessage], None], message: QueuedMessage, within: int
     ) -> None:
         """Let a person do something in office hours."""
-        later = self._agenda.now + self._random.randrange(5 * MINUTE, within)
+        later = self._engine.now + self._random.randrange(5 * MINUTE, within)
         moment = next_office_hour(later)
         if moment != later:
             moment += self._random.randrange(HOUR // 2)
-        self._agenda.plan(moment, action, message)
+        self._engine.call_at(moment, action, message)
 
     def _approve(self, message: QueuedMessage) -> None:
         """A person decides about a held message."""
-        message.updated_at = self._agenda.now
+        message.updated_at = self._engine.now
         if self._random.random() < CANCELLED_SHARE:
             self._cancel(message)
             return
-        message.error = None
+        message.last_error = None
         self._journal.event(MessageResumed(message))
         self._lanes.make_pending(message)
 
@@ -140,7 +131,7 @@ class RunEnds:
             internal = primary.channel in INTERNAL_CHANNELS
             self._lanes.enqueue(
                 primary.conversation,
-                message_id=self._ids.new("internal"),
+                message_id=self._engine.ids.new("internal"),
                 agent=agent,
                 text=pick(TASKS[agent], self._lanes.enqueued),
                 channel=INTERNAL if internal else primary.channel,
@@ -154,7 +145,7 @@ class RunEnds:
         answers = primary.channel not in INTERNAL_CHANNELS and (
             not targets or random.random() < INTERIM_SHARE
         )
-        text = pick(ANSWERS[run.agent.id], primary.row)
+        text = pick(ANSWERS[run.agent.id], primary.id)
         said = self._journal.text(
             *(primary.agent, "assistant", primary.channel, primary.agent, primary.message_id, text)
         )
@@ -183,7 +174,7 @@ class RunEnds:
             if agent != primary.agent:
                 self._lanes.enqueue(
                     primary.conversation,
-                    message_id=self._ids.new("chat"),
+                    message_id=self._engine.ids.new("chat"),
                     agent=agent,
                     text=text,
                     channel=ROOM,
@@ -221,10 +212,10 @@ class RunEnds:
             self._apply(message, disposition, failure)
 
     def _apply(self, message: QueuedMessage, to: Disposition, failure: Failure) -> None:
-        now, error = self._agenda.now, failure.error[:ERROR_PREVIEW_CHARS]
-        message.retries += to.retries
-        message.crashes += to.crashes
-        message.error = to.error or message.error
+        now, error = self._engine.now, failure.error[:ERROR_PREVIEW_CHARS]
+        message.retry_count += to.retries
+        message.crash_count += to.crashes
+        message.last_error = to.error or message.last_error
         message.error_kind = to.error_kind or message.error_kind
         if to.alone:
             message.batch_key = ALONE
@@ -290,23 +281,23 @@ class RunEnds:
 
     def _give_back(self, messages: Sequence[QueuedMessage]) -> None:
         for each in messages:
-            each.available_at = self._agenda.now + RELEASED.wait
+            each.available_at = self._engine.now + RELEASED.wait
             each.ready = True
             self._lanes.make_pending(each)
 
     def _cancel(self, message: QueuedMessage) -> None:
-        message.error = "cancelled"
-        self._journal.event(MessageCancelled(message, reason=message.error))
+        message.last_error = "cancelled"
+        self._journal.event(MessageCancelled(message, reason=message.last_error))
         self._lanes.finish(message, MessageState.CANCELLED)
 
     def _pause(self, lane: SimulatedLane, reason: str) -> None:
         """Pause a lane, until the owner has logged in again."""
         lane.paused = True
         self._journal.event(LanePaused(agent=lane.profile.id, reason=reason))
-        now = self._agenda.now
+        now = self._engine.now
         end = max([each.end for each in self._lanes.incidents if each.begin <= now], default=now)
         resumed_at = max(end, now) + self._random.randrange(1, 10) * MINUTE
-        self._agenda.plan(resumed_at, self._resume_lane, lane)
+        self._engine.call_at(resumed_at, self._resume_lane, lane)
 
     def _resume_lane(self, lane: SimulatedLane) -> None:
         lane.paused = False
@@ -315,14 +306,14 @@ class RunEnds:
 
     def _decide_about_dead(self, message: QueuedMessage) -> None:
         """A person retries or drops a dead message; about some they decide later."""
-        now, chance = self._agenda.now, self._random.random()
-        if now > self._agenda.end - UNDECIDED_FOR and self._random.random() < UNDECIDED_SHARE:
+        now, chance = self._engine.now, self._random.random()
+        if now > self._engine.end - UNDECIDED_FOR and self._random.random() < UNDECIDED_SHARE:
             return
         if chance < DROPPED_SHARE:
             self._journal.event(MessageDropped(message))
             self._lanes.drop(message)
             return
-        message.retries = message.crashes = 0
+        message.retry_count = message.crash_count = 0
         message.ready = True
         message.available_at = message.updated_at = now
         self._journal.event(MessageRetried(message))
@@ -350,7 +341,7 @@ class RunEnds:
                 error_kind=None if kind is None else kind.value,
                 error=None if kind is None else run.error,
                 fingerprint=None if kind is None else fingerprint(run.error),
-                retry_count=primary.retries,
+                retry_count=primary.retry_count,
                 provider=usage.provider,
                 model=usage.model,
                 input_tokens=usage.input_tokens,
@@ -368,7 +359,7 @@ class RunEnds:
                 sender_id=primary.sender_id,
                 from_agent=primary.from_agent,
                 available_at=primary.available_at,
-                conversation_at=primary.conversation.began_at,
+                conversation_at=primary.conversation_at,
                 attempt=primary.runs,
                 dead=dead,
                 wait=wait,
