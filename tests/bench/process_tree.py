@@ -37,6 +37,8 @@ class TreeMeter:
         self._me = psutil.Process()
         self._began = time.monotonic()
         self._seen: dict[int, float] = {}
+        self._sampling = 0.0
+        """The processor time of the thread that samples, which is no part of the work."""
         self._before = self._cpu()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._sample, daemon=True)
@@ -72,7 +74,7 @@ class TreeMeter:
             with suppress(psutil.Error):
                 times = each.cpu_times()
                 self._seen[each.pid] = times.user + times.system
-        return sum(list(self._seen.values()))
+        return sum(list(self._seen.values())) - self._sampling
 
     def _sample(self) -> None:
         while not self._ended.wait(SAMPLE_SECONDS):
@@ -86,6 +88,7 @@ class TreeMeter:
                     java += sizes[each.pid] if each.name() == "java" else 0.0
             self.memory = max(self.memory, own + sum(sizes.values()))
             self.driver_memory = max(self.driver_memory, own + java)
+            self._sampling = time.thread_time()
 
 
 def _proportional(pid: int) -> float:
