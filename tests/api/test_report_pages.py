@@ -15,16 +15,19 @@ from typing import Any
 
 import pytest
 import requests
+from markupsafe import escape
 
 from bullpen.api.portal.figures import MAX_SERIES, OTHER, Row, make_figure
 from bullpen.core.access.keys import Scope
 from bullpen.core.clock import HOUR
 from bullpen.reports import Chart, ChartKind, Column, Type, Unit, View
-from bullpen.reports.manifest import MANIFEST, read_manifest, write_manifest
+from bullpen.reports.manifest import MANIFEST, ReportState, read_manifest, write_manifest
 from bullpen.reports.read.values import Value as Cell
 from bullpen.reports.report import list_reports, load_report
 from tests.api.served import Served, serving
-from tests.reports.written import PEOPLE, write_reports
+from tests.cli.warm import FIRST
+from tests.reports.broken_packages import PACKAGES, REASONS, write_packages
+from tests.reports.written import END, PEOPLE, write_reports
 from tests.stores import Stores
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
@@ -34,9 +37,12 @@ HOSTILE = '</script><img src=x onerror="alert(1)">&'
 
 
 @pytest.fixture(scope="module")
-def served(stores: Stores) -> Iterator[Served]:
-    """The API on SQLite: pages read files, whatever the store is."""
-    with serving(stores.settings("sqlite")) as running:
+def served(stores: Stores, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """The API on SQLite: pages read files, whatever the store is. Some packages are broken."""
+    packages = tmp_path_factory.mktemp("packages")
+    write_packages(packages)
+    environ = {FIRST: "tests.reports.broken_packages", PACKAGES: str(packages)}
+    with serving(stores.settings("sqlite"), **environ) as running:
         yield running
 
 
@@ -114,6 +120,50 @@ def test_every_report_is_on_the_overview_and_each_link_leads_to_a_page(computed:
         if each.startswith("/") and (status := browse(computed, each).status_code) != 200
     }
     assert broken == {}
+
+
+def test_a_broken_report_of_a_package_is_on_the_overview_with_the_reason(
+    computed: Served,
+) -> None:
+    text = browse(computed, "/reports").text
+    assert [reason for reason in REASONS.values() if escape(reason) not in text] == []
+    links = Page(browse(computed, "/reports")).attributes("a", "href")
+    assert "/reports/whole" in links
+    assert not {f"/reports/{name}" for name in REASONS} & {*links}
+    response = browse(computed, "/reports/ending")
+    assert (response.status_code, "SystemExit" in response.text) == (404, True)
+    listed = {each["name"]: each["problem"] for each in computed.get("/api/reports")}
+    assert {name for name, problem in listed.items() if problem} == REASONS.keys()
+
+
+def test_a_report_that_the_last_run_could_not_compute_says_so_with_its_age(
+    computed: Served,
+) -> None:
+    directory = computed.settings.reports
+    manifest = read_manifest(directory)
+    assert manifest is not None
+    failed = ReportState(covers_until=END - 24 * HOUR, error="<no> memory", missing=("2026-11-20",))
+    write_manifest(directory, replace(manifest, reports={"people": failed}))
+    said = "The last run could not compute 2026-11-20: &lt;no&gt; memory"
+    for path in ("/reports", ALL):
+        text = browse(computed, path).text
+        assert text.count(said) == 1, path
+        assert "2026-11-19 12:00 UTC" in text
+    assert said not in browse(computed, "/reports/usage").text
+
+
+def test_a_damaged_report_breaks_neither_the_overview_nor_another_report(
+    computed: Served,
+) -> None:
+    today = datetime.now(UTC).date()
+    rows = [{**PEOPLE[0], "day": today}]
+    write_reports(computed.settings.reports, {load_report("people").tables[0]: rows}, run=4)
+    (file,) = computed.settings.reports.glob("results/people/*/4.parquet")
+    file.write_bytes(b"x")
+    text = browse(computed, "/reports").text
+    assert file.name in text
+    assert text.count('class="problem"') == len(REASONS) + 1
+    assert browse(computed, "/reports/usage").status_code == 200
 
 
 def test_a_page_has_the_numbers_of_the_report_as_chart_table_and_csv(computed: Served) -> None:

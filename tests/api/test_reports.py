@@ -68,6 +68,7 @@ def test_rows_have_the_time_that_they_cover(computed: Served) -> None:
         "covers_until": END,
         "zone": "Etc/UTC",
         "error": None,
+        "missing": [],
         "since": "2026-11-19",
         "until": None,
         "ignored_filters": [],

@@ -102,7 +102,7 @@ ENTRIES: Mapping[str, Entry] = {
     "queue show": Entry(queue.MessageShown, "cli_dead"),
     "queue status": Entry(queue.QueueStatus),
     "report export": Entry(reports.Exported, "people -o {home}/people.csv", storeless=True),
-    "report list": Entry(list[reports.ReportState], storeless=True),
+    "report list": Entry(list[reports.ReportEntry], storeless=True),
     "report show": Entry(reports.ReportRows, "people --since 2026-10-01", storeless=True),
     "report sql": Entry(reports.SqlResult, "'SELECT * FROM people'", storeless=True),
     "response ack": Entry(queue.Bulk, "{response}"),

@@ -5,14 +5,19 @@ from __future__ import annotations
 import resource
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from bullpen.core.registry import REPORTS
+from bullpen.reports.manifest import ReportState, read_manifest, write_manifest
 from bullpen.reports.report import load_report
 from tests.cli.command import PROGRAM, Bullpen
 from tests.cli.terminal import terminal
-from tests.reports.written import PEOPLE, Row, write_reports
+from tests.cli.warm import FIRST
+from tests.reports.broken_packages import PACKAGES, REASONS, write_packages
+from tests.reports.written import END, PEOPLE, Row, write_reports
 
 (TABLE,) = (each for each in load_report("people").tables if each.name == "people")
 HOSTILE = "\x1b]52;c;ZXZpbA==\x07evil"
@@ -99,6 +104,34 @@ def test_the_list_has_rows_period_and_age(bullpen: Bullpen) -> None:
     assert "  5  " in line
     assert "2026-11-01" in line
     assert bullpen.ok("report", "list", "-q").out.split()[:1] == ["throughput"]
+
+
+def test_the_list_says_which_reports_failed_and_which_cannot_be_used(
+    bullpen: Bullpen, tmp_path: Path
+) -> None:
+    packages = tmp_path / "packages"
+    write_packages(packages)
+    directory = bullpen.home / "reports"
+    manifest = read_manifest(directory)
+    assert manifest is not None
+    failed = ReportState(covers_until=END, error="no memory\nat line 7")
+    write_manifest(directory, replace(manifest, reports={**manifest.reports, "people": failed}))
+    environ = {FIRST: "tests.reports.broken_packages", PACKAGES: str(packages)}
+    listed = bullpen.ok("report", "list", **environ)
+    states = {line.split()[0]: line.split("  ")[-1].strip() for line in listed.out.splitlines()}
+    assert states["people"] == "failed"
+    assert (states["usage"], states["whole"]) == ("computed", "not computed")
+    assert {states[name] for name in REASONS} == {"not loaded"}
+    assert "people: The last run could not compute this report: no memory\n" in listed.err
+    for name, reason in REASONS.items():
+        (line,) = (each for each in listed.err.splitlines() if each.startswith(f"{name} cannot"))
+        assert reason in line
+    shown = bullpen("report", "show", "thief", **environ)
+    assert shown.status == 0
+    refused = bullpen("report", "show", "ending", **environ)
+    assert (refused.status, "SystemExit" in refused.err) == (1, True)
+    names = bullpen.ok("report", "list", "-q", **environ).out.split()
+    assert names == [*REPORTS.built_in, "whole"]
 
 
 def test_mistakes_are_explained(bullpen: Bullpen) -> None:

@@ -111,6 +111,7 @@ def _service(arguments: list[str], environ: dict[str, str], log: Path) -> None:
     _open_as(0, "/dev/null", os.O_RDONLY)
     for number in (1, 2):
         _open_as(number, log, WRITE)
+    _import_first()
     _run(arguments)
 
 
@@ -123,9 +124,13 @@ def _command(
     _redirect(directory)
     if unread:
         _close_pipe()
-    for name in environ.get(FIRST, "").split():
-        import_module(name)
+    _import_first()
     _run(arguments)
+
+
+def _import_first() -> None:
+    for name in os.environ.get(FIRST, "").split():
+        import_module(name)
 
 
 def _run(arguments: list[str]) -> NoReturn:

@@ -48,7 +48,7 @@ from bullpen.core.states import LaneState
 from bullpen.core.store.base import Store
 from bullpen.core.store.transaction import Transaction
 from bullpen.reports.manifest import read_manifest
-from bullpen.reports.read.freshness import complete_until
+from bullpen.reports.read.catalog import complete_until
 
 log = logging.getLogger(__name__)
 

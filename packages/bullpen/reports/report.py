@@ -10,7 +10,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 from bullpen.core.errors import ReportsError, UnknownReport
-from bullpen.core.registry import REPORTS, LoadProblem
+from bullpen.core.registry import REPORTS, LoadProblem, ReportInfo
 from bullpen.reports.schema import Schema
 
 if TYPE_CHECKING:
@@ -104,10 +104,10 @@ def load_report(name: str) -> Report:
     info = REPORTS.find(name)
     if info is None or isinstance(info, LoadProblem):
         raise UnknownReport(f"there is no report {name!r}" if info is None else str(info))
-    found: object = resolve_name(info.factory)
-    if not isinstance(found, Report):
-        raise UnknownReport(f"{info.factory} is not a Report")
-    return found
+    try:
+        return _load(info)
+    except ReportsError as error:
+        raise UnknownReport(f"the report {name} cannot be used: {error}") from error
 
 
 def list_reports() -> list[Report]:
@@ -121,20 +121,54 @@ def find_reports() -> tuple[list[Report], dict[str, str]]:
     problems = {each.name: each.reason for each in REPORTS.problems()}
     for info in (*REPORTS.built_in.values(), *REPORTS.plugins()):
         try:
-            report = load_report(info.name)
-            _require_own_tables(report, found)
-        except Exception as error:  # the module of another package may do anything
-            problems.setdefault(info.name, str(error) or type(error).__name__)
+            report = _load(info)
+            _check_tables(report, found)
+        except ReportsError as error:
+            problems.setdefault(info.name, str(error))
         else:
             found.append(report)
     return found, problems
 
 
-def _require_own_tables(report: Report, others: Sequence[Report]) -> None:
-    """Refuse tables with names that cannot be directories, or that another report has."""
-    taken = {table.name: each.name for each in others for table in each.tables}
+def _load(info: ReportInfo) -> Report:
+    """The report of an entry; raises ReportsError if it cannot be used."""
+    try:
+        found: object = resolve_name(info.factory)
+    except (Exception, SystemExit) as error:  # the module of another package may do anything
+        raise ReportsError(f"{type(error).__name__}: {error}") from error
+    if not isinstance(found, Report):
+        raise ReportsError(f"{info.factory} is not a Report")
+    _check_report(found, info.name)
+    return found
+
+
+def _check_report(report: Report, name: str) -> None:
+    """Refuse a report on which every reader would fail."""
+    if report.name != name:
+        raise ReportsError(f"its name is {report.name!r}, and not that of its entry")
+    if not report.tables or not report.views:
+        raise ReportsError("it needs a table and a view")
     for table in report.tables:
         if not _TABLE_NAME.fullmatch(table.name):
             raise ReportsError(f"{table.name!r} is not a name of a table")
+    for view in report.views:
+        _check_chart(view)
+
+
+def _check_chart(view: View) -> None:
+    """Refuse a chart of columns that the view does not have."""
+    if view.chart is None:
+        return
+    known = {each.name for each in view.columns}
+    series = () if view.chart.series is None else (view.chart.series,)
+    for name in (view.chart.x, *view.chart.y, *series):
+        if name not in known:
+            raise ReportsError(f"the chart of the view {view.name} has no column {name!r}")
+
+
+def _check_tables(report: Report, others: Sequence[Report]) -> None:
+    """Refuse tables that another report has."""
+    taken = {table.name: each.name for each in others for table in each.tables}
+    for table in report.tables:
         if table.name in taken:
             raise ReportsError(f"table {table.name} belongs to the report {taken[table.name]}")

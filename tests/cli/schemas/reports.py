@@ -15,9 +15,10 @@ class Freshness(Document):
     generated_at: int
     zone: str
     error: str | None
+    missing: list[str]
 
 
-class ReportState(Document):
+class ReportEntry(Document):
     name: str
     title: str
     question: str
@@ -26,6 +27,7 @@ class ReportState(Document):
     filters: list[str]
     rows: int
     freshness: Freshness | None
+    problem: str | None
 
 
 class ReportRows(Document):
@@ -36,6 +38,7 @@ class ReportRows(Document):
     generated_at: int
     zone: str
     error: str | None
+    missing: list[str]
     since: str | None
     until: str | None
     ignored_filters: list[str]

@@ -61,6 +61,7 @@ def test_an_answer_says_what_it_covers_and_when_it_was_computed(directory: Path)
         "generated_at": END + 5000,
         "zone": "Etc/UTC",
         "error": None,
+        "missing": (),
         "since": None,
         "until": None,
         "ignored_filters": [],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import date, timedelta
@@ -18,7 +17,8 @@ from flask import Response
 from pydantic import BaseModel, Field, field_validator
 
 from bullpen.api.context import api, caller, require_reach
-from bullpen.api.portal.figures import SUMMED, make_figure, make_series
+from bullpen.api.portal.cards import Card, add_numbers, make_card
+from bullpen.api.portal.figures import make_figure
 from bullpen.api.portal.page import render_page
 from bullpen.api.route import READ, Described, Routes
 from bullpen.core.access.keys import Scope
@@ -29,15 +29,14 @@ from bullpen.reports.read.answer import (
     Answer,
     find_view,
     read_options,
-    read_view,
     read_views,
     view_question,
 )
+from bullpen.reports.read.catalog import Freshness, freshness_of, require_manifest
 from bullpen.reports.read.export import Format, write_rows
 from bullpen.reports.read.filter import Filter, filters_of, local_day
-from bullpen.reports.read.freshness import Freshness, freshness_of, require_manifest
 from bullpen.reports.read.values import format_duration, format_value
-from bullpen.reports.report import ChartKind, Report, View, list_reports, load_report
+from bullpen.reports.report import ChartKind, Report, View, find_reports, load_report
 from bullpen.reports.schema import Column, Type, Unit
 
 routes = Routes("pages", "Pages for a browser.")
@@ -106,20 +105,8 @@ class Age:
     generated_at: str = ""
     ago: str = ""
     old: bool = False
-    error: str | None = None
+    failure: str = ""
     can_run: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Card:
-    """A report on the overview."""
-
-    address: str
-    title: str
-    question: str
-    figure: str
-    unit: str
-    points: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,13 +147,22 @@ class Section:
 @routes.get("/reports", READ)
 def overview() -> Html:
     """Show all reports with their newest numbers."""
-    manifest = _manifest()
-    freshness = None if manifest is None else _oldest(manifest)
-    chosen = Chosen() if manifest is None else Chosen(period=str(DAYS))
-    cards = [_card(each, manifest, chosen) for each in list_reports()]
-    return render_page(
-        "reports.html", section="reports", days=DAYS, age=_age(freshness), cards=cards
-    )
+    manifest, now = _manifest(), api().store.clock.now()
+    reports, problems = find_reports()
+    cards = []
+    for report in reports:
+        freshness = None if manifest is None else freshness_of(manifest, report)
+        card = make_card(report, freshness, now)
+        if manifest is not None:
+            chosen = Chosen(period=str(DAYS)).filter(report, _today(manifest))
+            card = add_numbers(card, api().settings.reports, report, chosen)
+        cards.append(card)
+    cards += [
+        Card(title=name, problem=f"This report cannot be used: {reason}")
+        for name, reason in sorted(problems.items())
+    ]
+    oldest = None if manifest is None else _oldest(manifest, reports)
+    return render_page("reports.html", section="reports", days=DAYS, age=_age(oldest), cards=cards)
 
 
 @routes.get("/reports/<name>", READ, UnknownReport)
@@ -222,11 +218,12 @@ def _today(manifest: Manifest) -> date:
     return local_day(api().store.clock.now(), manifest.zone)
 
 
-def _oldest(manifest: Manifest) -> Freshness:
-    """The freshness of the computed report that covers least."""
-    found = [freshness_of(manifest, each) for each in list_reports()]
+def _oldest(manifest: Manifest, reports: Sequence[Report]) -> Freshness | None:
+    """The freshness of the computed report that covers least; its card has its error."""
+    found = [freshness_of(manifest, each) for each in reports]
     computed = [each for each in found if each.covers_until is not None]
-    return min(computed or found, key=lambda each: each.covers_until or 0)
+    oldest = min(computed, key=lambda each: each.covers_until or 0, default=None)
+    return None if oldest is None else replace(oldest, error=None)
 
 
 def _age(freshness: Freshness | None) -> Age:
@@ -234,7 +231,7 @@ def _age(freshness: Freshness | None) -> Age:
     if freshness is None:
         return Age(freshness=None, can_run=can_run)
     if freshness.covers_until is None:
-        return Age(freshness=None, error=freshness.error, can_run=can_run)
+        return Age(freshness=None, failure=freshness.failure(), can_run=can_run)
     since = freshness.covers_from
     passed = api().store.clock.now() - freshness.covers_until
     return Age(
@@ -243,52 +240,10 @@ def _age(freshness: Freshness | None) -> Age:
         covers_until=format_time(freshness.covers_until, freshness.zone),
         generated_at=format_time(freshness.generated_at, freshness.zone),
         ago=format_duration(passed),
-        error=freshness.error,
+        failure=freshness.failure(),
         old=passed >= OLD_AFTER,
         can_run=can_run,
     )
-
-
-def _card(report: Report, manifest: Manifest | None, chosen: Chosen) -> Card:
-    """A report with its numbers by day, if one of its views has them."""
-    card = Card(f"/reports/{report.name}", report.title, report.question, "", "", "")
-    view = next((each for each in report.views if _is_by_day(each)), None)
-    if manifest is None or view is None:
-        return card
-    answer = _read(report, view, chosen.filter(report, _today(manifest)), FIGURE_ROWS)
-    if view.chart is None or not answer.rows:
-        return card
-    columns = {each.name: each for each in view.columns}
-    column = columns[view.chart.y[0]]
-    series = make_series(view.chart, columns, answer.records())
-    added = column.unit in SUMMED
-    if view.chart.series is None or not added:
-        # Only the first is drawn: of values that cannot be added, the largest.
-        series = dict([next(iter(series.items()))])
-    days: defaultdict[str, float] = defaultdict(float)
-    for points in series.values():
-        for day, value in points.items():
-            days[str(day)] += value if isinstance(value, int | float) else 0
-    values = [days[each] for each in sorted(days)]
-    shown = format_value(column, sum(values) if added else values[-1], _zone(answer))
-    unit = column.name.replace("_", " ")
-    if not added:
-        unit = f"{next(iter(series))}, {unit}, last day"
-    return replace(card, figure=shown, unit=unit, points=_points(values))
-
-
-def _is_by_day(view: View) -> bool:
-    chart = view.chart
-    return chart is not None and chart.x == "day" and chart.kind is not ChartKind.HEATMAP
-
-
-def _points(values: Sequence[float]) -> str:
-    """A line through these values, in a box of 100 by 30."""
-    if len(values) < 2:
-        return ""
-    top = max(values) or 1
-    step = 100 / (len(values) - 1)
-    return " ".join(f"{i * step:.1f},{29 - 28 * value / top:.1f}" for i, value in enumerate(values))
 
 
 def _section(report: Report, view: View, answer: Answer, query: Chosen) -> Section:
@@ -318,18 +273,15 @@ def _rows_of(view: View) -> int:
 
 def _choices(report: Report, manifest: Manifest, query: Chosen) -> list[Choice]:
     """The filters of a report, with every value that occurs in it."""
-    options = _options(api().settings.reports, report.name, manifest.generated_at)
+    run = (manifest.store, manifest.run, manifest.generated_at)
+    options = _options(api().settings.reports, report.name, run)
     return [Choice(name, options[name], getattr(query, name)) for name in filters_of(report)]
 
 
 @lru_cache(maxsize=64)
-def _options(directory: Path, name: str, generated_at: int) -> dict[str, list[str]]:
+def _options(directory: Path, name: str, run: tuple[str, int, int]) -> dict[str, list[str]]:
     """The values of each filter; they change only with a run of the job."""
     return read_options(directory, load_report(name))
-
-
-def _read(report: Report, view: View, chosen: Filter, limit: int) -> Answer:
-    return read_view(api().settings.reports, report, view, chosen, limit=limit)
 
 
 def _zone(answer: Answer) -> ZoneInfo:

@@ -24,8 +24,8 @@ from bullpen.core.errors import (
 from bullpen.reports.detached_run import RunState, run_status, start_run
 from bullpen.reports.manifest import read_manifest
 from bullpen.reports.read.answer import find_table, find_view, read_table, read_view, tables_of
+from bullpen.reports.read.catalog import describe_report, list_entries
 from bullpen.reports.read.filter import Filter, filter_column, parse_day
-from bullpen.reports.read.overview import describe_report, describe_reports
 from bullpen.reports.report import ChartKind, Table, load_report
 from bullpen.reports.schema import Type, Unit
 
@@ -44,6 +44,10 @@ class FreshnessAnswer(Answer):
     generated_at: int = Field(description="When the last run that changed the reports ended.")
     zone: str = Field(description="The time zone of the days.")
     error: str | None = Field(description="Why the last run could not compute the report.")
+    missing: list[str] = Field(
+        description="The days that the last run could not compute. Their rows are those of an"
+        " earlier run. With an error and without days, all of them."
+    )
 
 
 class ReportAnswer(Answer):
@@ -57,6 +61,9 @@ class ReportAnswer(Answer):
     filters: list[str] = Field(description="What its rows are filtered by, besides the period.")
     rows: int = Field(description="Rows in all of its tables.")
     freshness: FreshnessAnswer | None = Field(description="Null before the first run.")
+    problem: str | None = Field(
+        description="Why the report of another package cannot be used; it then has only a name."
+    )
 
 
 class ReportList(Rows[ReportAnswer]):
@@ -167,7 +174,7 @@ def reports() -> ReportList:
     Needs a key that reaches all agents.
     """
     require_reach(None)
-    return ReportList.of(describe_reports(api().settings.reports))
+    return ReportList.of(list_entries(api().settings.reports))
 
 
 @routes.get("/api/reports/run", READ, ReportsError)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from bullpen.core.errors import BadQuery, Conflict, UnknownReport
 from bullpen.core.text import describe_unknown
 from bullpen.reports.manifest import Manifest
+from bullpen.reports.read.catalog import Freshness, freshness_of
 from bullpen.reports.read.database import (
     cast_columns,
     files_in,
@@ -19,7 +20,6 @@ from bullpen.reports.read.database import (
     read_tables,
 )
 from bullpen.reports.read.filter import EVERYTHING, Filter, check_filter, filter_column, filters_of
-from bullpen.reports.read.freshness import Freshness, freshness_of
 from bullpen.reports.read.values import JsonValue, Value, to_json
 from bullpen.reports.report import Chart, Report, Table, View
 from bullpen.reports.schema import Schema

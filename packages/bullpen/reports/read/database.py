@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from bullpen.core.errors import ReportsDamaged, ReportsError
 from bullpen.reports.manifest import MANIFEST, FactFile, Manifest, ResultFile, read_manifest
+from bullpen.reports.read.catalog import require_manifest
 from bullpen.reports.read.filter import DAY, Filter, filter_column
-from bullpen.reports.read.freshness import require_manifest
 from bullpen.reports.report import Table
 from bullpen.reports.schema import Column, Schema, Type
 
@@ -44,15 +45,31 @@ CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
 """Nothing is downloaded, and the variables of Python are no tables."""
 
 
-@contextmanager
-def open_database() -> Iterator[duckdb.DuckDBPyConnection]:
-    """An empty database in memory."""
+def open_database() -> duckdb.DuckDBPyConnection:
+    """A new, empty database in memory."""
     # Imported at its first use: it takes 70 ms, and if a `gc.freeze` follows the import of duckdb,
     # it prints at exit that its objects have leaked.
     import duckdb
 
-    with closing(duckdb.connect(":memory:", config=CONFIGURATION)) as database:
-        yield database
+    return duckdb.connect(":memory:", config=CONFIGURATION)
+
+
+_shared_database = cache(open_database)
+"""The database of this process: to open one takes longer than most queries. It stays empty."""
+
+
+@contextmanager
+def connect() -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection to the shared database. Its temporary tables and views are its own."""
+    import duckdb  # see open_database
+
+    with closing(_shared_database().cursor()) as connection:
+        try:
+            yield connection
+        except duckdb.Error:
+            # After an internal error, DuckDB refuses every statement in the same database.
+            _shared_database.cache_clear()
+            raise
 
 
 class Missing(Exception):
@@ -95,19 +112,19 @@ def _read_once(
     import duckdb  # see open_database
 
     paths: list[Path] = []
-    with open_database() as database:
-        try:
+    try:
+        with connect() as database:
             for table in tables:
                 files = check_files(directory, files_in(manifest, table, chosen))
                 paths += files
                 database.execute(_create_view(table, files, chosen))
             return read(database, manifest)
-        except duckdb.Error as error:
-            for path in paths:
-                check_readable(path)
-            for table in tables:
-                _check_columns(directory, manifest, table)
-            raise ReportsError(f"the query failed: {error}") from error
+    except duckdb.Error as error:
+        for path in paths:
+            check_readable(path)
+        for table in tables:
+            _check_columns(directory, manifest, table)
+        raise ReportsError(f"the query failed: {error}") from error
 
 
 def files_in(manifest: Manifest, table: Table, chosen: Filter) -> list[ResultFile]:
@@ -194,7 +211,7 @@ def check_readable(path: Path) -> None:
     """Raise the error that names this file if it cannot be read to its end."""
     import duckdb  # see open_database
 
-    with open_database() as database:
+    with connect() as database:
         try:
             # Counting would be answered from the statistics at the end of the file.
             database.execute(f"SELECT bit_xor(hash(f)) FROM {scan_files([path])} f").fetchall()
@@ -207,7 +224,7 @@ def check_readable(path: Path) -> None:
 
 def _check_columns(directory: Path, manifest: Manifest, table: Table) -> None:
     """Raise the error that names a file without a column of its table."""
-    with open_database() as database:
+    with connect() as database:
         for file in manifest.results.get(table.name, ()):
             path = directory / file.name
             rows = database.execute(f"DESCRIBE SELECT * FROM {scan_files([path])}").fetchall()

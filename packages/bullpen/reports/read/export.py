@@ -15,9 +15,9 @@ from bullpen.core.errors import InTheWay, NotFound
 from bullpen.core.files import fsync_path
 from bullpen.reports.manifest import Manifest
 from bullpen.reports.read.answer import Question, select_answer, select_rows
+from bullpen.reports.read.catalog import Freshness, freshness_of
 from bullpen.reports.read.database import quote_text, read_tables
 from bullpen.reports.read.filter import check_filter
-from bullpen.reports.read.freshness import Freshness, freshness_of
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

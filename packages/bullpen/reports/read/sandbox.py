@@ -25,6 +25,7 @@ from bullpen.core.errors import BadQuery, BullpenError
 from bullpen.core.strict_json import Json
 from bullpen.reports.facts.tables import FACT_TABLES
 from bullpen.reports.manifest import FactFile, Manifest, ResultFile
+from bullpen.reports.read.catalog import complete_until
 from bullpen.reports.read.database import (
     SQL_TYPES,
     cast_columns,
@@ -35,7 +36,6 @@ from bullpen.reports.read.database import (
     scan_files,
     with_manifest,
 )
-from bullpen.reports.read.freshness import complete_until
 from bullpen.reports.read.query import Query, parse_query
 from bullpen.reports.report import list_reports
 from bullpen.reports.schema import Schema

@@ -14,7 +14,7 @@ from pathlib import Path
 from bullpen.core.errors import BadQuery, NoReportsYet, ReportsDamaged, ReportsError
 from bullpen.core.strict_json import Json, read_json
 from bullpen.reports.manifest import read_manifest
-from bullpen.reports.read.freshness import require_manifest
+from bullpen.reports.read.catalog import require_manifest
 from bullpen.reports.read.sandbox import (
     TIMED_OUT,
     TOO_LARGE,
