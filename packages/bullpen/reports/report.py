@@ -10,7 +10,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 from bullpen.core.errors import ReportsError, UnknownReport
-from bullpen.core.registry import REPORTS, LoadProblem, ReportInfo
+from bullpen.core.registry import REPORTS, ReportInfo
 from bullpen.reports.schema import Schema
 
 if TYPE_CHECKING:
@@ -101,13 +101,15 @@ class Report:
 
 def load_report(name: str) -> Report:
     """The report of this name, built-in or of another package."""
-    info = REPORTS.find(name)
-    if info is None or isinstance(info, LoadProblem):
-        raise UnknownReport(f"there is no report {name!r}" if info is None else str(info))
-    try:
-        return _load(info)
-    except ReportsError as error:
-        raise UnknownReport(f"the report {name} cannot be used: {error}") from error
+    if name in REPORTS.built_in:
+        return _load(REPORTS.built_in[name])
+    reports, problems = find_reports()
+    for each in reports:
+        if each.name == name:
+            return each
+    if name in problems:
+        raise UnknownReport(f"the report {name} cannot be used: {problems[name]}")
+    raise UnknownReport(f"there is no report {name!r}")
 
 
 def list_reports() -> list[Report]:
