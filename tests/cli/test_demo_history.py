@@ -46,8 +46,13 @@ def test_every_list_shows_the_history_and_doctor_finds_no_contradiction(written:
     assert written.ok("queue", "list", "--json").out == before
 
 
-def test_a_day_in_the_future_is_refused_before_anything_is_written(empty: Bullpen) -> None:
+def test_a_day_in_the_future_or_before_1970_is_refused_before_anything_is_written(
+    empty: Bullpen,
+) -> None:
     tomorrow = (datetime.now(UTC) + timedelta(days=2)).date().isoformat()
     refused = empty("demo", "history", "--until", tomorrow)
     assert (refused.status, "is in the future" in refused.err) == (REFUSED, True)
+    for early in ("1970-01-28", "0001-01-01"):
+        refused = empty("demo", "history", "--until", early)
+        assert (refused.status, "before 1970" in refused.err) == (REFUSED, True), early
     assert not (empty.home / "bullpen.db").exists()

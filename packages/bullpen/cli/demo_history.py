@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -52,7 +53,9 @@ class Date(click.ParamType[date]):
     show_default=True,
     help="Approximate number of runs.",
 )
-@click.option("--days", type=Count(1, MAX_DAYS), default=30, show_default=True, help="Length.")
+@click.option(
+    "--days", type=Count(1, MAX_DAYS), default=30, show_default=True, help="Length in days."
+)
 @click.option(
     "--until", type=Date(), show_default="now", help="Last day, in the owner's time zone."
 )
@@ -64,8 +67,8 @@ def history(settings: Settings, attempts: int, days: int, until: date | None, se
     incidents, retries, handoffs, costs and deliveries. The reports, the dashboard and all lists
     then have something to show. The same seed and the same dates give the same rows.
 
-    The database must be empty. Use a new home, as in the first example. The agents have the
-    provider echo: nothing that they do later costs anything.
+    The database must be empty. Use a new home, as in the first example. Ctrl-C leaves the database
+    empty again. The agents have the provider echo: nothing that they do later costs anything.
 
     \b
     Examples:
@@ -76,6 +79,8 @@ def history(settings: Settings, attempts: int, days: int, until: date | None, se
     plan = HistoryPlan.from_settings(
         settings, seed=seed, attempts=attempts, days=days, until=_end(until, zone)
     )
+    if plan.since < 0:
+        raise click.UsageError("the history must not begin before 1970: use a later --until")
     make_directories(settings)
     migrate_database(settings, lambda line: echo(line, err=True))
     try:
@@ -125,6 +130,8 @@ def _describe(written: WrittenHistory, zone: str) -> Iterator[str]:
     yield f"Wrote {counted},"
     yield f"from {format_time(plan.since, zone)} to {format_time(plan.until, zone)}."
     yield "Examine it with:"
+    if home := os.environ.get("BULLPEN_HOME"):
+        yield f"  export BULLPEN_HOME={shlex.quote(home)}"
     yield "  bullpen status"
     yield "  bullpen queue dead"
     yield "  bullpen report run && bullpen report list"

@@ -279,6 +279,8 @@ def test_the_same_plan_gives_the_same_rows(stores: Stores) -> None:
 
 def test_an_interrupted_history_leaves_an_empty_store(stores: Stores, settings: Settings) -> None:
     calls = []
+    file = settings.home / "bullpen.db"
+    size = file.stat().st_size if file.exists() else 0
 
     def interrupt(now: int) -> None:
         calls.append(now)
@@ -287,6 +289,7 @@ def test_an_interrupted_history_leaves_an_empty_store(stores: Stores, settings: 
     with pytest.raises(KeyboardInterrupt):
         write_history(settings, plan_of(settings), interrupt)
     assert calls
+    assert not file.exists() or file.stat().st_size <= size
     with stores.opened(settings) as store:
         check_empty(store)
     assert write_history(settings, plan_of(settings, 500), lambda _: None).rows["attempts"]

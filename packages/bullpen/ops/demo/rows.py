@@ -56,7 +56,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 
 
 def _row_type(table: str, *, sparse: bool) -> Callable[..., Row]:
-    """Makes rows of values by column; a column without a value is NULL, or else a mistake."""
+    """Makes rows of values by column; in sparse ones, a column without a value is NULL."""
     columns = COLUMNS[table]
     return namedtuple(table, columns, defaults=[None] * len(columns) if sparse else ())
 

@@ -194,7 +194,8 @@ class _SqliteWriter(_BulkWriter):
             connection.execute(f"DELETE FROM {name}")  # noqa: S608 - a table of ours
         connection.execute("DELETE FROM sqlite_sequence")
         connection.execute("COMMIT")
-        connection.execute("PRAGMA incremental_vacuum")
+        # `execute` runs one step of this pragma, which frees one page.
+        connection.executescript("PRAGMA incremental_vacuum")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
