@@ -363,7 +363,7 @@ class QueueMachine(RuleBasedStateMachine):
         )
         if done is not None:
             mine, theirs = done
-            _same([each.message_id for each in theirs], [self.model.names[each] for each in mine])
+            _same(theirs, [self.model.names[each] for each in mine])
 
     def _fail(self, token: str, failure: Failure) -> None:
         self._both(lambda: self.model.fail(token, failure), lambda tx: fail(tx, token, failure))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+import copy
+import pickle
+from dataclasses import FrozenInstanceError, dataclass, fields, replace
 from enum import StrEnum
 
 import pytest
@@ -47,9 +49,38 @@ class Named:
     members: tuple[str, ...] = ()
 
 
-def test_a_class_without_conversions_is_its_own_factory() -> None:
-    assert row_factory(Plain) is Plain
-    assert row_factory(Message) is Message
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A row with a check of its own."""
+
+    id: int
+
+    def __post_init__(self) -> None:
+        assert self.id > 0
+
+
+def test_a_row_is_an_ordinary_object_of_its_class() -> None:
+    """However its factory makes it."""
+    for kind, values in ((Plain, (1, None)), (Message, tuple(range(25))), (MessageRecord, ())):
+        made = row_factory(kind)(*(values or range(len(fields(kind)))))
+        by_name = {each.name: getattr(made, each.name) for each in fields(made)}
+        assert type(made) is kind
+        assert (made, hash(made), repr(made)) == (
+            kind(**by_name),
+            hash(kind(**by_name)),
+            repr(kind(**by_name)),
+        )
+        assert pickle.loads(pickle.dumps(made)) == made == copy.deepcopy(made)
+        assert replace(made, id=-1).id == -1
+        with pytest.raises(FrozenInstanceError):
+            setattr(made, "id", 2)  # noqa: B010
+        with pytest.raises(AttributeError):
+            _ = made.__dict__
+
+
+def test_the_check_of_a_class_is_made() -> None:
+    with pytest.raises(AssertionError):
+        row_factory(Checked)(0)
 
 
 def test_enums_and_booleans_and_floats_are_made_by_annotation() -> None:

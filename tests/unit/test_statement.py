@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
+import sqlite3
 
 import pytest
 from sqlalchemy import Select, bindparam, select
@@ -84,3 +85,23 @@ def test_a_constant_stands_in_the_text(dialect: str) -> None:
     assert "'it''s'" in text
     assert "LIMIT 7" in text
     assert _binds(text, dialect) == {"agent"}
+
+
+def test_positional_parameters_take_the_values_of_the_names(subtests: pytest.Subtests) -> None:
+    """The names in the order of the question marks, repeated as often as they occur."""
+    for name in ALL:
+        with subtests.test(name=name):
+            text = ALL[name].text["sqlite"]
+            sql, values_of = ALL[name].positional
+            names = re.findall(r"(?<!:):(\w+)", text)
+            assert values_of({each: each for each in names}) == tuple(names)
+            assert re.sub(r"\?", ":X", sql) == re.sub(r"(?<!:):\w+", ":X", text)
+
+
+def test_text_that_looks_like_a_parameter_is_none() -> None:
+    statement: Statement[tuple[str]] = Statement(
+        lambda: select(const("it's :agent?"), bindparam("agent"), bindparam("agent"))
+    )
+    sql, values_of = statement.positional
+    row = sqlite3.connect(":memory:").execute(sql, values_of({"agent": "coder", "more": 1}))
+    assert row.fetchone() == ("it's :agent?", "coder", "coder")

@@ -68,7 +68,7 @@ def complete(
     output: RunOutput,
     roots: Sequence[Root],
     may_attach: MayBeSent = attach_nothing_more,
-) -> list[Message]:
+) -> None:
     """Finish a claim with the output of its run; files are sent only from these directories.
 
     From the directory of files, a run may send the files of its conversation; from `output.files`,
@@ -96,13 +96,12 @@ def complete(
     is_first_excess = exceeded is not None and not is_held_at_limit(tx, primary)
     if exceeded is not None:
         outcome = _hold_outcome(outcome, exceeded)
-    messages = _finish(tx, claim, outcome, answers, team)
+    _finish(tx, claim, outcome, answers, team)
     _record_notes(tx, primary, notes, refused)
     if exceeded is not None and is_first_excess:
         notify_all(tx, primary, _limit_text(primary, exceeded))
     if team is not None:
         _end_if_at_rest(tx, primary, team)
-    return messages
 
 
 def fail(tx: Transaction, token: str, failure: Failure) -> None:
@@ -235,19 +234,18 @@ def _finish(
     outcome: Outcome,
     answers: tuple[Answer, ...],
     team: Team | None,
-) -> list[Message]:
+) -> None:
     """Finish the claim; its answers go to the person, the heartbeat or the aggregate."""
     primary = claim.primary
     if is_heartbeat(primary):
-        messages = finish(tx, claim, outcome)
+        finish(tx, claim, outcome)
         finish_heartbeat(tx, primary, answers[0] if answers else None)
-        return messages
-    if team is not None and team.delivery is DeliveryMode.AGGREGATE:
-        messages = finish(tx, claim, outcome)
+    elif team is not None and team.delivery is DeliveryMode.AGGREGATE:
+        finish(tx, claim, outcome)
         for answer in answers:
             add_part(tx, primary, answer)
-        return messages
-    return finish(tx, claim, replace(outcome, answers=answers))
+    else:
+        finish(tx, claim, replace(outcome, answers=answers))
 
 
 def _record_notes(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from sqlalchemy import ColumnElement, Text, bindparam, cast, func, insert, select
 
@@ -74,19 +74,30 @@ INSERTS_WITH_ROW_ID: Mapping[str, Statement[None]] = {
 
 def append_event(tx: Transaction, event: Event) -> None:
     """Append an event; readers see it when the transaction is committed."""
-    about, data, field = event.about, event.data, event.written_field
+    data, field = event.data, event.written_field
     encoded = encode_json(data) if data else None
-    if field is not None and encoded is not None:
-        encoded = encoded[:-1]
-    tx.write(
-        INSERT_EVENT if field is None else INSERTS_WITH_ROW_ID[field],
-        {
-            "type": event.type,
-            "agent": about.agent,
-            "conversation_id": about.conversation_id,
-            "message_id": about.message_id,
-            "data": encoded,
-            "created_at": tx.now,
-        },
-    )
+    if field is None:
+        tx.write(INSERT_EVENT, _row(tx, event, encoded))
+    else:
+        without_brace = None if encoded is None else encoded[:-1]
+        tx.write(INSERTS_WITH_ROW_ID[field], _row(tx, event, without_brace))
     tx.wake("events")
+
+
+def append_events(tx: Transaction, events: Sequence[Event]) -> None:
+    """Append events in this order, faster than one by one; none has a field of `written_row`."""
+    rows = [_row(tx, each, encode_json(each.data) if each.data else None) for each in events]
+    tx.write_each(INSERT_EVENT, rows)
+    tx.wake("events")
+
+
+def _row(tx: Transaction, event: Event, data: str | None) -> dict[str, object]:
+    about = event.about
+    return {
+        "type": event.type,
+        "agent": about.agent,
+        "conversation_id": about.conversation_id,
+        "message_id": about.message_id,
+        "data": data,
+        "created_at": tx.now,
+    }

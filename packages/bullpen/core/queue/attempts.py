@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -169,21 +169,21 @@ def claimed_messages(tx: Transaction, ended: EndedClaim) -> list[Message]:
 def record_attempt(
     tx: Transaction,
     ended: EndedClaim,
-    messages: Sequence[Message],
+    primary: Message,
     outcome: AttemptOutcome,
     usage: Usage = NO_USAGE,
     failure: Failure | None = None,
     *,
+    messages: int,
     dead: int = 0,
     wait: int = 0,
 ) -> None:
-    """Record a finished run, the number of its dead messages, and the back-off of the primary."""
-    primary = messages[0]
+    """Record a finished run of so many messages, how many of them are dead, and the back-off."""
     tx.write(
         INSERT_ATTEMPT,
         {
             "message_id": primary.message_id,
-            "messages": len(messages),
+            "messages": messages,
             "agent": ended.agent,
             "worker": ended.worker,
             "outcome": outcome.value,

@@ -76,7 +76,7 @@ def release(tx: Transaction, token: str, reason: str = "released") -> None:
     messages = claimed_messages(tx, ended)
     pending = apply_dispositions(tx, ended, [(each, RELEASED) for each in messages])
     refresh_lane(tx, ended.agent, pending)
-    record_attempt(tx, ended, messages, AttemptOutcome.RELEASED)
+    record_attempt(tx, ended, messages[0], AttemptOutcome.RELEASED, messages=len(messages))
     ids = [message.message_id for message in messages]
     append_event(tx, MessageReleased(messages[0], messages=ids, reason=reason))
 
@@ -127,10 +127,18 @@ def _record(
 ) -> None:
     crashed = failure.kind is ErrorKind.CRASH
     outcome = AttemptOutcome.CRASHED if crashed else AttemptOutcome.FAILED
-    messages = [message for message, _ in dispositions]
-    dead = sum(each.state is MessageState.DEAD for _, each in dispositions)
-    wait = dispositions[0][1].wait
-    record_attempt(tx, ended, messages, outcome, failure.usage, failure, dead=dead, wait=wait)
+    primary, disposition = dispositions[0]
+    record_attempt(
+        tx,
+        ended,
+        primary,
+        outcome,
+        failure.usage,
+        failure,
+        messages=len(dispositions),
+        dead=sum(each.state is MessageState.DEAD for _, each in dispositions),
+        wait=disposition.wait,
+    )
 
 
 def _append_events(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
 
-from sqlalchemy import bindparam, null, update
+from sqlalchemy import Update, bindparam, null, update
 
-from bullpen.core.errors import LaneError
+from bullpen.core.errors import LaneError, StaleToken
 from bullpen.core.events.append import append_event
 from bullpen.core.events.conversation import ChainHandoff, ChainStepDone
 from bullpen.core.history import INSERT_HISTORY, insert_post
@@ -42,8 +42,9 @@ from bullpen.core.store.transaction import DeferredRow, Transaction
 from bullpen.core.strict_json import check_json_column
 from bullpen.core.text import check_text
 
-COMPLETE_MESSAGE: Statement[Message] = Statement(
-    lambda: (
+
+def _complete_message() -> Update:
+    return (
         update(MESSAGES)
         .where(*is_claimed())
         .values(
@@ -51,38 +52,49 @@ COMPLETE_MESSAGE: Statement[Message] = Statement(
             claim_token=null(),
             updated_at=bindparam("now"),
         )
-        .returning(*columns(Message, MESSAGES))
-    ),
-    Message,
+    )
+
+
+COMPLETE_PRIMARY: Statement[Message] = Statement(
+    lambda: _complete_message().returning(*columns(Message, MESSAGES)), Message
 )
 
+COMPLETE_OTHER: Statement[tuple[str]] = Statement(
+    lambda: _complete_message().returning(MESSAGES.c.message_id)
+)
+"""A run answers its primary message; of the others, it needs only the ids."""
 
-def finish(tx: Transaction, claim: Claim | str, outcome: Outcome) -> list[Message]:
+
+def finish(tx: Transaction, claim: Claim | str, outcome: Outcome) -> list[str]:
     """Complete the claim's messages and write the answers, handoffs, posts and history.
 
-    The claim instead of its token saves one round trip to PostgreSQL.
+    Returns the ids of the messages, the primary first. The claim instead of its token saves one
+    round trip to PostgreSQL.
     """
     _check_outcome(tx, outcome)
     token = claim if isinstance(claim, str) else claim.token
     lock_target_lanes(tx, token, outcome)
     if isinstance(claim, str):
         ended = end_claim(tx, token)
-        rows = _complete(tx, token, ended.ids)
+        first, others = _complete(tx, token, ended.ids)
     else:
         freed = send_end_claim(tx, token)
-        rows = _complete(tx, token, [message.id for message in claim.messages])
+        first, others = _complete(tx, token, [message.id for message in claim.messages])
         ended = read_ended_claim(token, freed)
-    messages = [message for message in (row() for row in rows) if message is not None]
-    primary = messages[0]
+    primary = first()
+    if primary is None:
+        raise StaleToken(f"claim {token} has ended")
+    completed = [primary.message_id, *(row[0] for row in (each() for each in others) if row)]
     _write_history(tx, ended.agent, primary, outcome)
     _hand_off(tx, primary, outcome)
-    record_attempt(tx, ended, messages, AttemptOutcome.COMPLETED, outcome.usage)
-    completed = [message.message_id for message in messages]
+    record_attempt(
+        tx, ended, primary, AttemptOutcome.COMPLETED, outcome.usage, messages=len(completed)
+    )
     append_event(tx, ChainStepDone(primary, messages=completed, responses=len(outcome.answers)))
     # After the event: TinyAGI's clients close a message with its response.
     for seq, answer in enumerate(outcome.answers):
         add_response(tx, primary, answer, seq)
-    return messages
+    return completed
 
 
 def lock_target_lanes(tx: Transaction, token: str, outcome: Outcome) -> None:
@@ -117,9 +129,15 @@ def _check_outcome(tx: Transaction, outcome: Outcome) -> None:
         check_text(post.message, limit, "the post")
 
 
-def _complete(tx: Transaction, token: str, ids: Iterable[int]) -> list[DeferredRow[Message]]:
-    values = {"token": token, "now": tx.now}
-    return [tx.one_deferred(COMPLETE_MESSAGE, {**values, "message": each}) for each in ids]
+def _complete(
+    tx: Transaction, token: str, ids: Sequence[int]
+) -> tuple[DeferredRow[Message], list[DeferredRow[tuple[str]]]]:
+    """Send the statements that complete the primary message and the others."""
+    primary, *others = [{"token": token, "now": tx.now, "message": each} for each in ids]
+    return (
+        tx.one_deferred(COMPLETE_PRIMARY, primary),
+        [tx.one_deferred(COMPLETE_OTHER, each) for each in others],
+    )
 
 
 def _hand_off(tx: Transaction, primary: Message, outcome: Outcome) -> None:

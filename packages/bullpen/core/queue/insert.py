@@ -10,8 +10,8 @@ from operator import attrgetter
 from sqlalchemy import bindparam, insert, update
 
 from bullpen.core.errors import LaneClosed, LaneFull
-from bullpen.core.events.append import append_event
-from bullpen.core.events.base import MessageRef
+from bullpen.core.events.append import append_events
+from bullpen.core.events.base import Event, MessageRef
 from bullpen.core.events.conversation import MessageEnqueued
 from bullpen.core.events.message import MessageHeld
 from bullpen.core.file_records import record_message_files
@@ -139,8 +139,7 @@ def _insert_messages(
     for agent, count in counts.items():
         values = {"change": count, "head": heads[agent], "arrival": arrivals[agent]}
         tx.write(UPDATE_LANE_COUNT, {**values, "lane": agent})
-    for new, message_id in stored:
-        _append_enqueued(tx, new, message_id)
+    append_events(tx, [event for new, id_ in stored for event in _events(tx, new, id_)])
     tx.wake("messages")
 
 
@@ -175,7 +174,7 @@ def _copied_fields() -> tuple[tuple[str, ...], Callable[[NewMessage], tuple[obje
     return names, attrgetter(*names)
 
 
-def _append_enqueued(tx: Transaction, new: NewMessage, message_id: str) -> None:
+def _events(tx: Transaction, new: NewMessage, message_id: str) -> tuple[Event, ...]:
     about = MessageRef(new.agent, new.conversation_id or message_id, message_id)
     optional = {}
     if new.sender_id is not None:
@@ -194,6 +193,6 @@ def _append_enqueued(tx: Transaction, new: NewMessage, message_id: str) -> None:
         available_at=tx.now + new.delay,
         **optional,
     )
-    append_event(tx, enqueued)
-    if new.hold_reason is not None:
-        append_event(tx, MessageHeld(about, reason=new.hold_reason))
+    if new.hold_reason is None:
+        return (enqueued,)
+    return (enqueued, MessageHeld(about, reason=new.hold_reason))

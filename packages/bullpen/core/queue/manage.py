@@ -254,7 +254,7 @@ def _stop_run(tx: Transaction, token: str, message: int, reason: str) -> None:
     )
     delay_lane(tx, ended.agent, tx.now + CANCEL_WAIT_MS)
     refresh_lane(tx, ended.agent, pending)
-    record_attempt(tx, ended, messages, AttemptOutcome.CANCELLED)
+    record_attempt(tx, ended, messages[0], AttemptOutcome.CANCELLED, messages=len(messages))
     tx.wake("runs")
     others = [each for each in messages if each.id != message]
     if others:

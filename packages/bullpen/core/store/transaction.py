@@ -116,36 +116,40 @@ class CursorTransaction(Transaction):
 
     def write(self, statement: Statement[Any], values: Values) -> None:
         """Run a statement without a result."""
-        self._cursor.execute(statement.text[self.dialect], values)
+        self._execute(statement, values)
 
     def write_each(self, statement: Statement[Any], values: Sequence[Values]) -> None:
         """Run a statement once for each of these values."""
-        self._cursor.executemany(statement.text[self.dialect], values)
+        if self.dialect == "sqlite":
+            sql, values_of = statement.positional
+            self._cursor.executemany(sql, [values_of(each) for each in values])
+        else:
+            self._cursor.executemany(statement.text[self.dialect], values)
 
     def change(self, statement: Statement[Any], values: Values) -> int:
         """Run a statement; returns the number of rows that it changed."""
-        self._cursor.execute(statement.text[self.dialect], values)
+        self._execute(statement, values)
         return self._cursor.rowcount
 
     def one(self, statement: Statement[Row], values: Values) -> Row | None:
         """The first row of the result, or None."""
-        self._cursor.execute(statement.text[self.dialect], values)
+        self._execute(statement, values)
         return self._first(statement)
 
     def one_deferred(self, statement: Statement[Row], values: Values) -> DeferredRow[Row]:
         """Send a statement whose first row is read later, so that several can travel together."""
-        self._cursor.execute(statement.text[self.dialect], values)
+        self._execute(statement, values)
         row = self._first(statement)
         return lambda: row
 
     def all(self, statement: Statement[Row], values: Values) -> list[Row]:
         """All rows of the result."""
-        self._cursor.execute(statement.text[self.dialect], values)
+        self._execute(statement, values)
         return make_rows(statement, self._cursor.fetchall())
 
     def page(self, statement: Statement[Row], values: Values) -> list[Row]:
         """The first rows of the result, as many as `page_bytes` allows."""
-        self._cursor.execute(statement.text[self.dialect], values)
+        self._execute(statement, values)
         return make_page(statement, self._cursor, self.page_bytes)
 
     def change_each(self, statement: Statement[Any], values: Sequence[Values]) -> list[int]:
@@ -161,6 +165,13 @@ class CursorTransaction(Transaction):
         self._cursor.execute(sql)
         row: tuple[object, ...] | None = self._cursor.fetchone()
         return row
+
+    def _execute(self, statement: Statement[Any], values: Values) -> None:
+        if self.dialect == "sqlite":
+            sql, values_of = statement.positional
+            self._cursor.execute(sql, values_of(values))
+        else:
+            self._cursor.execute(statement.text[self.dialect], values)
 
     def _first(self, statement: Statement[Row]) -> Row | None:
         row = self._cursor.fetchone()
