@@ -23,6 +23,7 @@ from tests.bench.processes import processes
 from tests.bench.reports_job import reports_job
 from tests.bench.reports_source import reports_source
 from tests.bench.reports_start import reports_start
+from tests.bench.reports_writers import reports_writers
 from tests.bench.runs import runs
 from tests.bench.scale import FULL, QUICK
 from tests.bench.section import Bench, Section
@@ -47,6 +48,7 @@ SECTIONS: dict[str, Callable[[Bench], Section]] = {
     "channels": channels,
     "reports_job": reports_job,
     "reports_source": reports_source,
+    "reports_writers": reports_writers,
 }
 RESULTS = Path(__file__).resolve().parents[2] / "bench-results"
 

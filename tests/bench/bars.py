@@ -131,6 +131,11 @@ BARS_OF: Final[Mapping[str, Mapping[str, Bar]]] = {
         "data source, all columns: rows/s : bare cursor": least(0.55),
         "data source, five columns: rows/s : bare cursor": least(0.45),
     },
+    "reports_writers": {
+        **_on_each_store("8 writers, {}: p99 beside the job : alone", most(1.2)),
+        "8 writers, sqlite: largest log beside the job : alone": most(1.2),
+        "8 writers, postgresql: log per cycle beside the job : alone": most(1.2),
+    },
 }
 """By section, and by what they measure. A ratio of speeds above 1 is faster."""
 

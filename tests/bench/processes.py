@@ -76,8 +76,8 @@ def processes(bench: Bench) -> Section:
     return Section(measures, {"every message was finished or still waits": not any(lost)})
 
 
-def shift(settings: Settings, start_at: float, seconds: float) -> Shift:
-    """Go laps from one moment to another; runs in a process of its own."""
+def shift(settings: Settings, start_at: float, seconds: float, pause: float = 0.0) -> Shift:
+    """Go laps from one moment to another, with pauses; runs in a process of its own."""
     store = open_store(settings)
     names = agent_names(AGENTS)
     done = Shift([], [], [], 0, 0)
@@ -103,6 +103,8 @@ def shift(settings: Settings, start_at: float, seconds: float) -> Shift:
             busy += 1
         else:
             done.laps.append((enqueued - started, taken - enqueued, finished - taken))
+        if pause:
+            time.sleep(random.uniform(0.5, 1.5) * pause)
     store.close()
     return Shift(done.laps, done.enqueued, done.claimed, busy, empty)
 

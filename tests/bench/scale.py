@@ -49,6 +49,10 @@ class Scale:
     source_attempts: int
     """Runs in the history that the data source reads; its start counts less if there are many."""
     source_rounds: int
+    writer_attempts: int
+    """Runs in the history of which reports are computed beside writers."""
+    writer_seconds: float
+    writer_rounds: int
 
 
 FULL = Scale(
@@ -79,6 +83,9 @@ FULL = Scale(
     attempts=1_000_000,
     source_attempts=5_000_000,
     source_rounds=3,
+    writer_attempts=300_000,
+    writer_seconds=40.0,
+    writer_rounds=3,
 )
 
 QUICK = Scale(
@@ -109,6 +116,9 @@ QUICK = Scale(
     attempts=200_000,
     source_attempts=200_000,
     source_rounds=2,
+    writer_attempts=100_000,
+    writer_seconds=20.0,
+    writer_rounds=2,
 )
 
 TINY = Scale(
@@ -139,5 +149,8 @@ TINY = Scale(
     attempts=2_000,
     source_attempts=200,
     source_rounds=1,
+    writer_attempts=2_000,
+    writer_seconds=1.0,
+    writer_rounds=1,
 )
 """Nothing of it says how fast anything is, only that it is measured."""

@@ -80,6 +80,8 @@ def test_only_one_run_at_a_time_and_a_killed_one_has_failed(
         start_run(settings, 18)
     (process,) = (each for each in psutil.Process().children() if "--follow" in each.cmdline())
     assert process.nice() == detached_run.NICENESS
+    if (group := Path(f"/proc/{process.pid}/autogroup")).exists():
+        assert group.read_text().split()[-1] == f"{detached_run.NICENESS}"
     assert os.getsid(process.pid) == process.pid
     process.send_signal(signal.SIGKILL)
     status = ended(settings)
