@@ -11,8 +11,11 @@ set -eu
 usage() { sed -n '3,5s/^#   //p' "$0" >&2; exit 2; }
 [ $# -ge 2 ] || usage
 part=$1 host=$2
-PYTHON=$(command -v "${PYTHON:-.venv/bin/python}")
-SPARK_HOME=$("$PYTHON" -c 'import os, pyspark; print(os.path.dirname(pyspark.__file__))')
+python=${PYTHON:-.venv/bin/python}
+PYTHON=$(command -v "$python") && SPARK_HOME=$("$PYTHON" -c 'import os, pyspark; print(os.path.dirname(pyspark.__file__))') || {
+    echo "spark.sh: $python does not have Spark. Set PYTHON to the Python of Bullpen with the extra reports." >&2
+    exit 2
+}
 # Web pages of Spark stay on the loopback address; everything else listens on HOST.
 SPARK_LOCAL_IP=127.0.0.1
 PYSPARK_PYTHON=$PYTHON

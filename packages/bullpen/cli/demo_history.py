@@ -14,7 +14,7 @@ import click
 
 from bullpen.cli.command import Result, command
 from bullpen.cli.demo import demo
-from bullpen.cli.options import Count
+from bullpen.cli.options import Count, Date
 from bullpen.cli.output import echo
 from bullpen.cli.up import migrate_database
 from bullpen.core.clock import SECOND, SystemClock, format_time, get_zone, owner_zone_name
@@ -26,23 +26,6 @@ from bullpen.ops.services.programs import make_directories
 
 DEFAULT_ATTEMPTS = 20_000
 MIN_ATTEMPTS = 100
-
-
-class Date(click.ParamType[date]):
-    """A date in the form YYYY-MM-DD."""
-
-    name = "date"
-
-    def convert(
-        self, value: str | date, param: click.Parameter | None, ctx: click.Context | None
-    ) -> date:
-        """Return the date; anything else is a usage error."""
-        if isinstance(value, date):
-            return value
-        try:
-            return date.fromisoformat(value)
-        except ValueError:
-            self.fail(f"{value!r} is not a date in the form YYYY-MM-DD", param, ctx)
 
 
 @command(demo, people_only="write a demonstration history")

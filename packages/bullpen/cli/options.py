@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from datetime import date
 from typing import Any, TypeVar
 
 import click
@@ -98,6 +99,23 @@ def require_change(options: Mapping[str, object]) -> None:
     """Refuse a `set` command to which no option was given."""
     if all(each is None or each is False or each == () for each in options.values()):
         raise click.UsageError("nothing to change: give at least one option")
+
+
+class Date(click.ParamType[date]):
+    """A date in the form YYYY-MM-DD."""
+
+    name = "date"
+
+    def convert(
+        self, value: str | date, param: click.Parameter | None, ctx: click.Context | None
+    ) -> date:
+        """Return the date; anything else is a usage error."""
+        if isinstance(value, date):
+            return value
+        try:
+            return date.fromisoformat(value)
+        except ValueError:
+            self.fail(f"{value!r} is not a date in the form YYYY-MM-DD", param, ctx)
 
 
 class Duration(click.ParamType[int]):

@@ -7,13 +7,14 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
-from datetime import datetime
+from datetime import date
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import click
 
 from bullpen.cli.command import Result, command, json_requested
+from bullpen.cli.options import Date
 from bullpen.cli.output import echo, format_count, join, print_json, style
 from bullpen.core.clock import format_time, owner_zone_name
 from bullpen.core.errors import NoSpark, ReportsDamaged
@@ -36,16 +37,15 @@ FACTS = {"attempts": "run", "events": "event"}
 @click.option(
     "--from",
     "since",
-    type=click.DateTime(["%Y-%m-%d"]),
-    metavar="DATE",
+    type=Date(),
     help="Compute the days from this one on again.",
 )
 @click.option("--follow", is_flag=True, help="Compute again every minute until Ctrl-C.")
 @click.option("--verbose", is_flag=True, help="Print the log of Spark.")
 def run(
-    settings: Settings, again: bool, since: datetime | None, follow: bool, verbose: bool
+    settings: Settings, again: bool, since: date | None, follow: bool, verbose: bool
 ) -> Result | None:
-    """Compute the reports from what is new.
+    """Compute the reports from new runs and events.
 
     The job copies new runs and events to files, and computes the days that they belong to. If
     nothing is new, it ends at once. A run that fails changes nothing: the reports stay as they
@@ -62,11 +62,13 @@ def run(
       bullpen report run --from 2026-11-01
       bullpen report run --follow
     """
+    if again and since is not None:
+        raise click.UsageError("give --again or --from, not both")
     if missing := [each for each in ("pyspark", "pyarrow") if find_spec(each) is None]:
         raise NoSpark(f"there is no package {' or '.join(missing)}")
     from bullpen.reports.job.run import Request
 
-    request = Request(again=again, since=None if since is None else since.date())
+    request = Request(again=again, since=since)
     with _ending_at_sigterm(0 if follow else TERMINATED):
         if follow:
             _follow(settings, request, verbose=verbose)
@@ -184,8 +186,8 @@ def _lines(outcome: Outcome, settings: Settings) -> Iterator[str]:
         yield "No runs or events could be read yet."
         return
     until = format_time(outcome.covers_until, owner_zone_name(settings))
-    done = "The reports cover everything" if outcome.changed else "Nothing is new"
-    yield f"{done} until {until} ({outcome.seconds:.1f} s)."
+    new = "" if outcome.changed else "Nothing is new. "
+    yield f"{new}The reports cover everything until {until} ({outcome.seconds:.1f} s)."
 
 
 def _rows(outcome: Outcome) -> Iterator[tuple[str, ...]]:

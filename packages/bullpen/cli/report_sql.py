@@ -32,7 +32,7 @@ LEAST_SECONDS = 0.1
     "--timeout",
     type=Amount(LEAST_SECONDS),
     default=30.0,
-    show_default=True,
+    show_default="30",
     help="Time limit of the query in seconds.",
 )
 @limit_option(100)

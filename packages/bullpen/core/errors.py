@@ -531,8 +531,8 @@ class ReportsError(BullpenError, hint="Run `bullpen report run` again."):
 class NoSpark(
     ReportsError,
     http_status=409,
-    hint="Run `make reports` in a checkout, or install the extra: `uv tool install"
-    " 'bullpen[reports]'`.",
+    hint="In the checkout of Bullpen, run `uv tool install '.[reports]'`, or `make reports` if"
+    " Bullpen runs in the checkout itself.",
 ):
     """The packages that compute the reports are not installed."""
 
@@ -569,7 +569,9 @@ class StoreReplaced(
 
 
 class ReportsDamaged(
-    ReportsError, hint="Run `bullpen report run --again` to compute everything again."
+    ReportsError,
+    hint="Run `bullpen report run`, which repairs damaged files. If it fails, `bullpen report run"
+    " --again` starts again from what the database still has.",
 ):
     """The manifest or a file of the reports is missing or cannot be read."""
 

@@ -147,7 +147,7 @@ def test_without_spark_the_error_says_what_to_install(
     monkeypatch.setattr(session_module, "find_spec", lambda name: None)
     with pytest.raises(NoSpark, match="no package pyspark or pyarrow") as raised:
         open_session(Settings(home=tmp_path)).__enter__()
-    assert "bullpen[reports]" in raised.value.hint
+    assert "[reports]" in raised.value.hint
 
 
 @pytest.mark.parametrize("scheme", ["spark", "sc"])

@@ -54,8 +54,19 @@ def test_follow_prints_each_run_and_ends_at_sigterm_with_all_its_processes(
     assert (computed.changed, computed.landed.attempts, computed.landed.events) == (True, 20, 20)
     assert "people" in {each.name for each in computed.reports if each.rows}
     result = Bullpen(settings.home).ok("report", "run")
-    assert result.out.startswith("Nothing is new until ")
+    assert result.out.startswith("Nothing is new. ")
     assert "Spark" not in result.err
+
+
+def test_what_a_run_is_to_compute_is_checked_before_it_begins(settings: Settings) -> None:
+    bullpen = Bullpen(settings.home)
+    refused = {
+        ("--again", "--from", "2026-11-01"): "not both",
+        ("--from", "2026-13-01"): "not a date in the form YYYY-MM-DD",
+    }
+    for options, reason in refused.items():
+        result = bullpen("report", "run", *options)
+        assert (result.status, reason in result.err) == (2, True), options
 
 
 def test_a_store_of_a_later_version_is_refused(

@@ -48,7 +48,7 @@ _REASONS = {
     ),
     r"(?:No module named|requires?) ['\"]?(pyarrow)": (
         "the executors lack the package {0}",
-        "Install the extra `bullpen[reports]` on each machine of the cluster.",
+        "Install Bullpen with the extra `reports` on each machine of the cluster.",
     ),
     r'Cannot run program "([^"]+)"': (
         "the executors have no program {0}",
@@ -145,7 +145,7 @@ def require_sound(found: Finding, directory: Path, settings: Settings) -> None:
         case Trouble.PACKAGE:
             raise SparkFailed(
                 f"the executor on {host} lacks the package {detail}",
-                hint="Install the extra `bullpen[reports]` on each machine of the cluster.",
+                hint="Install Bullpen with the extra `reports` on each machine of the cluster.",
             )
         case Trouble.OTHER_HOST:
             raise NotShared(
