@@ -11,7 +11,7 @@ TESTS ?=
 
 BIN := .venv/bin
 VENV := PYTHON='$(PYTHON)' sh deploy/venv.sh
-PYTEST := $(BIN)/python -m pytest -n 4 --dist worksteal
+PYTEST := $(BIN)/python -m tests.init $(BIN)/python -m pytest -n 4 --dist worksteal
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' $(LOCK_FLAGS)
 DEVELOPMENT := --group dev
@@ -23,7 +23,7 @@ next = @$(if $(CI),:,printf '\n%s\n' "Next: $(1)")
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help up down venv dev-venv reports test real clis crash fuzz crowd upkeep soak-channels fresh check check-format check-lint \
+.PHONY: help up down venv dev-venv reports test all-stores real clis crash fuzz crowd upkeep soak-channels fresh check check-format check-lint \
 	check-types check-imports format docs transcripts pictures wheel bench bench-check lock clean
 
 help: ## List the targets
@@ -58,6 +58,10 @@ reports: ## Install Spark (1 GB) into .venv, then bring the reports up to date
 
 test: dev-venv ## Run the tests, four at a time
 	$(PYTEST) $(TESTS)
+	$(call next,make check)
+
+all-stores: dev-venv ## Run the tests, all of them on SQLite and on PostgreSQL
+	BULLPEN_TEST_ALL_STORES=1 $(PYTEST) $(TESTS)
 	$(call next,make check)
 
 real: dev-venv clis ## Install claude and codex into .clis and test with them; needs no account

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import signal
 from collections.abc import Iterator
 from zlib import crc32
@@ -12,7 +13,7 @@ import pytest
 
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
-from tests.stores import FakeClock, Stores
+from tests.stores import FakeClock, Stores, all_stores
 
 # A shell that runs the tests in its background has them ignore these, and what they start as well.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -24,10 +25,35 @@ hypothesis.settings.load_profile("tests")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mix the files among the workers of xdist: neighbours are slow together, or fast."""
+    """Leave out what runs on one store; mix the files among the workers of xdist.
+
+    The files are mixed because neighbours are slow together, or fast. The tests of the shared
+    session of Spark come first, which gives them all to the first worker: a session takes long to
+    start and to get warm.
+    """
+    if not all_stores():
+        _leave_out_a_store(items)
     if hasattr(config, "workerinput"):
-        top = config.rootpath
-        items.sort(key=lambda item: crc32(item.path.relative_to(top).as_posix().encode()))
+        items.sort(key=lambda item: (not _uses_spark(item), crc32(_file(item).encode())))
+
+
+def _leave_out_a_store(items: list[pytest.Item]) -> None:
+    """Of a test with the mark `one_store` that runs on two, keep the one that its name chooses."""
+    found: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("one_store"):
+            name = re.sub("sqlite|postgresql", "", f"{_file(item)} {item.name}")
+            found.setdefault(name, []).append(item)
+    left_out = {both[crc32(name.encode()) % 2] for name, both in found.items() if len(both) == 2}
+    items[:] = [each for each in items if each not in left_out]
+
+
+def _uses_spark(item: pytest.Item) -> bool:
+    return "shared_spark" in getattr(item, "fixturenames", ())
+
+
+def _file(item: pytest.Item) -> str:
+    return item.path.relative_to(item.config.rootpath).as_posix()
 
 
 def pytest_collection_finish() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -18,6 +19,11 @@ from tests.clones import TEMPLATE, Clones
 from tests.postgres import PostgresServer
 
 START = 1_700_000_000_000
+
+
+def all_stores() -> bool:
+    """Whether to run on both stores also what has the mark `one_store`: `make all-stores`."""
+    return bool(os.environ.get("BULLPEN_TEST_ALL_STORES"))
 
 
 class FakeClock:

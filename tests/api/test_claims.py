@@ -156,6 +156,7 @@ def test_an_answer_with_nothing_in_it_is_a_failure(served: Served, agent: str, t
     assert seen["last_error"] == "the response was empty"
 
 
+@pytest.mark.one_store
 def test_what_fails_is_tried_again_after_what_was_asked_for(served: Served, agent: str) -> None:
     sent = send(served, agent, "try")
     token = claim(served, agent)["token"]
@@ -193,6 +194,7 @@ def test_what_is_released_waits_again_and_counts_nothing(served: Served, agent: 
     assert again["messages"][0]["retry_count"] == 0
 
 
+@pytest.mark.one_store
 def test_an_extended_claim_lasts_longer(served: Served, agent: str) -> None:
     send(served, agent, "long work")
     found = claim(served, agent, lease=1)
@@ -202,6 +204,7 @@ def test_an_extended_claim_lasts_longer(served: Served, agent: str) -> None:
     served.post("/api/queue/complete", {"token": found["token"], "response": "done"})
 
 
+@pytest.mark.one_store
 def test_a_stale_token_changes_nothing(served: Served, agent: str) -> None:
     sent = send(served, agent, "mine")
     stale = claim(served, agent, worker="slow", lease=1)["token"]
@@ -221,6 +224,7 @@ def test_a_stale_token_changes_nothing(served: Served, agent: str) -> None:
     assert answers(served, sent) == ["mine"]
 
 
+@pytest.mark.one_store
 def test_a_killed_workers_message_comes_to_the_next_one(served: Served, agent: str) -> None:
     sent = send(served, agent, "survive")
     command = [sys.executable, "-c", CLAIMANT, served.url, served.token, agent]

@@ -88,6 +88,7 @@ def test_what_a_key_made_ends_with_it(served: Served, subtests: pytest.Subtests)
     assert served.ok("DELETE", f"/api/keys/{maker['id']}")["revoked"] == []
 
 
+@pytest.mark.one_store
 def test_an_expired_keys_login_link_opens_nothing(served: Served, inside: Store) -> None:
     with inside.write() as tx:
         end = tx.now + 1500

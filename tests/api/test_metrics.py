@@ -121,6 +121,7 @@ def test_every_request_of_every_process_is_counted_once(served: Served) -> None:
     assert count >= 50
 
 
+@pytest.mark.one_store
 def test_streams_are_counted_whichever_process_has_them(served: Served) -> None:
     before = value(served, "bullpen_streams")
     deadline = time.monotonic() + 120

@@ -96,6 +96,7 @@ def test_killing_one_that_waits_leaves_the_one_that_runs_alone(
     assert try_claim(inside, agent) is None
 
 
+@pytest.mark.one_store
 def test_after_a_kill_the_next_one_runs_alone_and_in_its_order(
     served: Served, inside: Store
 ) -> None:

@@ -53,12 +53,14 @@ def test_who_waits_is_woken_by_a_message(served: Served, agent: str) -> None:
     assert min(took) <= POLL_SECONDS / 2
 
 
+@pytest.mark.one_store
 def test_who_waits_in_vain_is_given_nothing_in_the_end(served: Served, agent: str) -> None:
     began = time.monotonic()
     assert claim(served, agent, wait=1.5) == EMPTY
     assert 1.4 < time.monotonic() - began < 50
 
 
+@pytest.mark.one_store
 def test_who_waits_keeps_nobody_from_writing(served: Served, inside: Store, agent: str) -> None:
     with inside.write() as tx:
         lock_lane(tx, agent)
@@ -106,6 +108,7 @@ def test_a_waiting_claim_of_an_old_token_takes_nothing(served: Served, agent: st
     assert ids(claim(served, agent)) == [sent]
 
 
+@pytest.mark.one_store
 def test_who_dies_while_he_waits_takes_no_message_along(served: Served, agent: str) -> None:
     with waiting_alone(served, agent):
         time.sleep(0.5)

@@ -74,6 +74,7 @@ def test_the_worker_of_the_documentation_answers(office: Served) -> None:
         assert _answer(office, second) == "1 words"
 
 
+@pytest.mark.one_store
 def test_a_worker_that_is_killed_leaves_its_message_to_the_next(office: Served) -> None:
     code = _worker()
     last = '        call("complete"'

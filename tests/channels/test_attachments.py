@@ -494,6 +494,7 @@ def test_a_held_message_gets_its_files_and_stays_held(account: Account) -> None:
     assert texts_of(take(account.store)) == ["old"]
 
 
+@pytest.mark.one_store
 def test_messages_in_back_off_or_cancelled_are_left_alone(account: Account) -> None:
     with account.store.write() as tx:
         (stored,) = submit(tx, NewMessage(agent="coder", message="hello"))
@@ -546,6 +547,7 @@ def killed(account: Account) -> Account:
     return account
 
 
+@pytest.mark.one_store
 def test_kill_9_while_a_file_is_fetched_loses_the_file_and_not_the_message(
     killed: Account,
 ) -> None:
@@ -558,6 +560,7 @@ def test_kill_9_while_a_file_is_fetched_loses_the_file_and_not_the_message(
     ]
 
 
+@pytest.mark.one_store
 def test_the_next_start_after_kill_9_fetches_the_file(killed: Account) -> None:
     # The clock of the killed process was the machine's.
     killed.run(lambda talk: talk.files.resume())

@@ -158,6 +158,7 @@ def incoming() -> Incoming:
 
 
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.one_store
 def test_cve_2026_28392_no_way_in_lets_others_do_what_the_owner_can(
     company: Store, way: str
 ) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from bullpen.core.heartbeats.manage import change_heartbeat
 from bullpen.core.models import BEATS, HEARTBEATS, SESSIONS
 from bullpen.core.settings import Settings
@@ -28,6 +30,7 @@ def sessions(settings: Settings) -> list[tuple[str, str]]:
     return [(line[3], line[4]) for line in log_of(settings) if line[2] == "began"]
 
 
+@pytest.mark.one_store
 def test_a_beat_has_a_session_of_its_own_and_leaves_the_agents_as_it_was(
     settings: Settings, store: Store
 ) -> None:

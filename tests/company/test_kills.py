@@ -17,6 +17,7 @@ from tests.company.office import install, living, log_of, processors, wait_until
 from tests.company.victim import STEPS, find_owner
 from tests.conformance.verbs import hire, responses, rows, status
 from tests.processor.working import SOON, environ, eventually
+from tests.stores import all_stores
 
 ROOT = Path(__file__).parents[2]
 ASKED = "@coder !tool\n!sleep 0.2\n!say part one\n!sleep 0.2\n!say [@mate: !say mine] part two"
@@ -43,9 +44,10 @@ def leases_are_over(store: Store) -> bool:
     return all(end is None or end < time.time_ns() // 1_000_000 for end in ends)
 
 
+POSTGRESQL = [*STEPS][::2]
 CASES = [
-    *(("sqlite", step) for step in STEPS),
-    *(pytest.param("postgresql", step, marks=pytest.mark.postgres) for step in [*STEPS][::2]),
+    *(("sqlite", step) for step in STEPS if all_stores() or step not in POSTGRESQL),
+    *(pytest.param("postgresql", step, marks=pytest.mark.postgres) for step in POSTGRESQL),
 ]
 """A step is in the processor, not in a store: PostgreSQL has every second one."""
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import shlex
 import time
 
+import pytest
+
 from bullpen.core.clock import HOUR, MINUTE
 from bullpen.core.intake import submit
 from bullpen.core.message import NewMessage, ReplyTo
@@ -38,6 +40,7 @@ def schedules(store: Store) -> list[Schedule]:
         return list_schedules(tx)
 
 
+@pytest.mark.one_store
 def test_an_agent_schedules_itself_and_its_answer_goes_to_who_asked(
     settings: Settings, store: Store
 ) -> None:
@@ -67,6 +70,7 @@ def test_an_agent_schedules_itself_and_its_answer_goes_to_who_asked(
         assert schedules(store) == []
 
 
+@pytest.mark.one_store
 def test_an_agent_cannot_do_what_another_may(settings: Settings, store: Store) -> None:
     hire(store, provider="claude")
     hire(store, "tester", provider="claude", scheduling=Scheduling.TEAM)

@@ -34,6 +34,7 @@ BACKLOG = 100_000
 """TinyAGI breaks at 32 767 waiting messages of one agent."""
 
 
+@pytest.mark.one_store
 def test_rule_1_a_command_line_that_fails_is_tried_again_then_dead_and_never_completed(
     settings: Settings, store: Store
 ) -> None:
@@ -52,6 +53,7 @@ def test_rule_1_a_command_line_that_fails_is_tried_again_then_dead_and_never_com
 # Rule 2 is tests/company/test_kills.py.
 
 
+@pytest.mark.one_store
 def test_rule_3_an_empty_answer_is_tried_again_and_seen(settings: Settings, store: Store) -> None:
     hire(store, "coder", provider="claude")
     asked = write(store, "@coder !empty")
@@ -63,6 +65,7 @@ def test_rule_3_an_empty_answer_is_tried_again_and_seen(settings: Settings, stor
 
 
 @pytest.mark.slow
+@pytest.mark.one_store
 def test_rule_4_a_backlog_of_one_agent_drains(stores: Stores, kind: str) -> None:
     settings = stores.settings(kind, claim_limit=2000, durability="fast")
     with stores.opened(settings) as store:
@@ -97,6 +100,7 @@ def test_rule_5_one_live_run_of_an_agent_across_processes_and_whatever_it_is_cal
     assert len([line for line in log if line[2] == "began"]) >= 2
 
 
+@pytest.mark.one_store
 def test_rule_6_a_kill_ends_one_message_and_nothing_else(settings: Settings, store: Store) -> None:
     for agent in ("coder", "other"):
         hire(store, agent, provider="claude")
@@ -164,6 +168,7 @@ def test_rule_7_a_room_that_answers_itself_stops_at_the_limit(
     assert (notices[0]["channel"], notices[0]["sender"]) == ("cli", "owner")
 
 
+@pytest.mark.one_store
 def test_rule_8_two_tags_to_one_agent_both_arrive_and_a_stray_bracket_loses_nothing(
     settings: Settings, store: Store
 ) -> None:

@@ -96,6 +96,7 @@ def test_what_a_killed_processor_was_running_is_taken_up_by_another(
 
 
 @pytest.mark.slow
+@pytest.mark.one_store
 def test_a_sleep_of_the_machine_longer_than_a_lease_ends_no_run(
     settings: Settings, store: Store
 ) -> None:
@@ -113,6 +114,7 @@ def test_a_sleep_of_the_machine_longer_than_a_lease_ends_no_run(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("grace", [0, 1])
+@pytest.mark.one_store
 def test_sigterm_releases_what_runs_and_counts_nothing(
     settings: Settings, store: Store, grace: int
 ) -> None:
@@ -130,6 +132,7 @@ def test_sigterm_releases_what_runs_and_counts_nothing(
 
 
 @pytest.mark.slow
+@pytest.mark.one_store
 def test_sigterm_lets_a_run_end_within_the_grace(settings: Settings, store: Store) -> None:
     with processing(settings, 1, grace_seconds=30) as processors:
         (asked,) = ask(store, AGENTS[0], "!sleep 1\n!say in time")
@@ -140,6 +143,7 @@ def test_sigterm_lets_a_run_end_within_the_grace(settings: Settings, store: Stor
 
 
 @pytest.mark.slow
+@pytest.mark.one_store
 def test_a_message_that_kills_its_processor_is_dead_in_the_end_and_others_go_on(
     settings: Settings, store: Store
 ) -> None:

@@ -59,6 +59,7 @@ def installation(stores: Stores, kind: str) -> Iterator[Bullpen]:
 
 
 @pytest.mark.slow
+@pytest.mark.one_store
 def test_killed_services_and_supervisors_run_again_and_lose_nothing(installation: Bullpen) -> None:
     chance = random.Random(os.urandom(8))
     accepted: list[str] = []

@@ -46,6 +46,7 @@ def test_a_home_before_its_first_start_is_fine(on_both: Bullpen) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.one_store
 def test_a_home_at_work_is_fine_and_so_it_is_when_it_is_looked_at_closely(
     on_both: Bullpen,
 ) -> None:

@@ -83,6 +83,7 @@ def test_writers_hardly_notice_that_much_is_archived(
     assert min(ratios) <= MOST, ratios
 
 
+@pytest.mark.one_store
 def test_after_a_batch_comes_a_longer_rest(store: Store) -> None:
     left = [3]
 

@@ -480,6 +480,7 @@ run(open_store(Settings.load(os.environ)))
 """
 
 
+@pytest.mark.one_store
 def test_a_signal_ends_it_even_if_the_main_thread_is_not_interrupted(settings: Settings) -> None:
     """As when it comes just before the main thread begins to wait."""
     command = [sys.executable, "-c", HEARD_BY_ANOTHER_THREAD]

@@ -73,6 +73,7 @@ def test_it_enters_the_register_runs_every_loop_and_leaves_in_order(store: Store
     assert [row["type"] for row in events(store)] == ["scheduler_start", "scheduler_stop"]
 
 
+@pytest.mark.one_store
 def test_one_that_hangs_and_one_that_fails_delay_no_other(store: Store) -> None:
     count: dict[str, int] = {}
     let_go = threading.Event()
@@ -157,6 +158,7 @@ def test_a_stop_waits_for_no_run_that_lasts_and_leaves_its_turn_to_others(
     assert rows(store, SYSTEM_AGENTS)[0]["last_result"] is None
 
 
+@pytest.mark.one_store
 def test_sigterm_ends_the_process_well_at_any_moment(settings: Settings, store: Store) -> None:
     for pause in (0.0, 0.3, 3.0):
         processors = Processors(settings)

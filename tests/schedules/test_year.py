@@ -222,6 +222,7 @@ def check(store: Store, name: str, page: Page) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600 + 300 * TIMES)
+@pytest.mark.one_store
 def test_every_due_time_of_a_year_counts_once_by_its_policy(stores: Stores, kind: str) -> None:
     with offices(stores, kind) as (first, second, clock):
 

@@ -47,6 +47,7 @@ def shown(look: Look) -> list[str]:
     return [each.post.message for each in look.app.query("PostLine")]  # type: ignore[attr-defined]
 
 
+@pytest.mark.one_store
 def test_posts_are_shown_once_and_in_order(store: Store, settings: Settings) -> None:
     say(store, "first", "second")
 
@@ -64,6 +65,7 @@ def test_posts_are_shown_once_and_in_order(store: Store, settings: Settings) -> 
 
 
 @pytest.mark.parametrize("text", ["quit? no", "über 漢字 né", "@coder [@reviewer: x] [#dev]", "/q"])
+@pytest.mark.one_store
 def test_any_text_can_be_typed_and_is_said_once(
     store: Store, settings: Settings, text: str
 ) -> None:
@@ -115,6 +117,7 @@ def test_what_is_said_while_the_store_is_busy_is_posted_in_its_order(
     run(story)
 
 
+@pytest.mark.one_store
 def test_what_members_say_is_seen_and_that_they_work(store: Store, settings: Settings) -> None:
     provider = Scripted()
     provider.result = Reply(text="[#dev: I am on it, @reviewer]")
@@ -133,6 +136,7 @@ def test_what_members_say_is_seen_and_that_they_work(store: Store, settings: Set
     run(story)
 
 
+@pytest.mark.one_store
 def test_a_room_says_who_answered_privately(store: Store, settings: Settings) -> None:
     provider = Scripted()
     provider.result = Reply(text="I have read it")
@@ -161,6 +165,7 @@ def test_a_room_says_who_answered_privately(store: Store, settings: Settings) ->
     run(story)
 
 
+@pytest.mark.one_store
 def test_older_posts_come_with_page_up_and_new_ones_do_not_scroll_them_away(
     store: Store, settings: Settings
 ) -> None:
@@ -208,6 +213,7 @@ def test_a_long_evening_is_not_kept_on_the_screen_but_can_be_read_again(
     run(story)
 
 
+@pytest.mark.one_store
 def test_what_could_not_be_posted_is_given_back(store: Store, settings: Settings) -> None:
     say(store, "said before")
     store.close()
@@ -265,6 +271,7 @@ def test_a_room_fits_into_any_terminal(
     run(story)
 
 
+@pytest.mark.one_store
 def test_escape_leaves_also_with_something_written(store: Store, settings: Settings) -> None:
     async def story() -> None:
         async with looking(sitting_in(settings)) as look:

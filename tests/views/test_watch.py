@@ -31,6 +31,7 @@ def team_of(store: Store, *agents: str) -> None:
     do(store, add_team, Team(id="dev", name="The Devs", leader=agents[0], members=agents))
 
 
+@pytest.mark.one_store
 def test_a_run_is_seen_from_its_beginning_to_its_end(store: Store, settings: Settings) -> None:
     team_of(store, "coder", "reviewer")
     provider = Scripted()
@@ -60,6 +61,7 @@ def test_a_run_is_seen_from_its_beginning_to_its_end(store: Store, settings: Set
     run(story)
 
 
+@pytest.mark.one_store
 def test_a_handoff_is_seen_once_with_who_and_whom(store: Store, settings: Settings) -> None:
     team_of(store, "coder", "reviewer")
     provider = Scripted()
@@ -78,6 +80,7 @@ def test_a_handoff_is_seen_once_with_who_and_whom(store: Store, settings: Settin
     run(story)
 
 
+@pytest.mark.one_store
 def test_messages_and_answers_are_told_apart_and_now_shows_no_change_of_an_agent(
     store: Store, settings: Settings
 ) -> None:
@@ -151,6 +154,7 @@ def test_the_chosen_agent_is_paused_and_resumed_by_a_key(store: Store, settings:
     run(story)
 
 
+@pytest.mark.one_store
 def test_enter_shows_the_conversation_and_what_was_said(store: Store, settings: Settings) -> None:
     hire(store, "coder")
     provider = Scripted()
@@ -191,6 +195,7 @@ def test_without_agents_it_says_what_to_do_and_sees_the_first(
     run(story)
 
 
+@pytest.mark.one_store
 def test_a_store_that_goes_away_is_told_and_seen_again(store: Store, settings: Settings) -> None:
     hire(store, "coder")
     store.close()

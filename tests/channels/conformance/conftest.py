@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from zlib import crc32
@@ -28,9 +27,8 @@ from tests.channels.fakes.harness import Harness
 from tests.channels.served import AGENT, Served, account_settings
 from tests.conformance.verbs import Row, hire
 from tests.processor.working import eventually
-from tests.stores import Stores
+from tests.stores import Stores, all_stores
 
-ALL_STORES = "BULLPEN_TEST_ALL_STORES"
 MEMBERS = 6
 """The people who are paired in every test."""
 
@@ -123,7 +121,7 @@ def account(
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Every channel on SQLite; on PostgreSQL one channel for each test, or all with ALL_STORES.
+    """Every channel on SQLite; on PostgreSQL one for each test, or all with `make all-stores`.
 
     A module with ONE_CHANNEL is about the base client: each of its tests gets one channel, the
     one that it names there or any.
@@ -132,7 +130,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     names = list(KINDS)
     one = names[crc32(metafunc.function.__name__.encode()) % len(names)]
-    everything = bool(os.environ.get(ALL_STORES))
+    everything = all_stores()
     both = names if everything else [one]
     chosen = getattr(metafunc.module, "ONE_CHANNEL", None)
     if chosen is not None and not everything:

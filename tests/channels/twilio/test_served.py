@@ -92,6 +92,7 @@ def sweep(served: ServedTwilio) -> None:
     served.fake.wait_for_request(pattern, len(served.fake.requests(pattern)) + 2)
 
 
+@pytest.mark.one_store
 def test_a_message_whose_webhook_never_came_is_found_by_the_sweep_once(sms: ServedTwilio) -> None:
     sms.fake.say(ANN, "with a webhook")
     eventually(lambda: sms.texts() == ["with a webhook"], "the first")
@@ -101,6 +102,7 @@ def test_a_message_whose_webhook_never_came_is_found_by_the_sweep_once(sms: Serv
     assert sms.texts() == ["with a webhook", "without a webhook"]
 
 
+@pytest.mark.one_store
 def test_a_person_who_writes_stop_gets_nothing_more_and_the_owner_is_told_once(
     whatsapp: ServedTwilio,
 ) -> None:

@@ -24,6 +24,7 @@ def settings(stores: Stores, kind: str) -> Settings:
     return stores.settings(kind, time_zone="Europe/Berlin")
 
 
+@pytest.mark.one_store
 def test_increments_give_the_same_as_one_run(
     store: Store, clock: FakeClock, spark: SparkSession
 ) -> None:
@@ -64,6 +65,7 @@ def test_events_that_no_report_reads_start_no_spark(store: Store, spark: SparkSe
     assert manifest(store).facts["events"].upto >= before
 
 
+@pytest.mark.one_store
 def test_another_time_zone_needs_no_store(
     store: Store, clock: FakeClock, spark: SparkSession, stores: Stores
 ) -> None:
