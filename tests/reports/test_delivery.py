@@ -6,7 +6,7 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from bullpen.reports.built_in.delivery import DELIVERY
-from tests.reports.given import Row, answer, at, given_facts, rows_of
+from tests.reports.transforms import Row, answer, at, given_facts, rows_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,7 +13,7 @@ import pytest
 
 from bullpen.core.registry import REPORTS
 from bullpen.reports.report import Report, list_reports, load_report
-from tests.reports.given import Row, answer, at, given_facts, rows_of
+from tests.reports.transforms import Row, answer, at, given_facts, rows_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -20,7 +20,7 @@ from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store
 from bullpen.reports.job.parquet import read_parquet
 from tests.reports.cluster.drive import RANGE
-from tests.reports.clusters import connect_server, standalone_cluster
+from tests.reports.cluster.servers import connect_server, standalone_cluster
 from tests.reports.conftest import SharedSpark
 from tests.reports.job.facts import SPRING, write_history
 from tests.reports.job.jobs import fact_files, manifest, results, run

@@ -1,4 +1,7 @@
-"""Facts that a test writes down: only the columns that matter, the rest have a default."""
+"""Runs transforms and views on facts that a test writes down.
+
+A test gives only the columns that matter; the rest have a default.
+"""
 
 from __future__ import annotations
 
