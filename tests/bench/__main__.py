@@ -21,6 +21,7 @@ from tests.bench.machine import facts
 from tests.bench.post import post
 from tests.bench.processes import processes
 from tests.bench.reports_job import reports_job
+from tests.bench.reports_pages import reports_pages
 from tests.bench.reports_source import reports_source
 from tests.bench.reports_start import reports_start
 from tests.bench.reports_writers import reports_writers
@@ -47,6 +48,7 @@ SECTIONS: dict[str, Callable[[Bench], Section]] = {
     "reports_start": reports_start,
     "channels": channels,
     "reports_job": reports_job,
+    "reports_pages": reports_pages,
     "reports_source": reports_source,
     "reports_writers": reports_writers,
 }

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from bullpen.core.registry import REPORTS
 from tests.bench.measure import Measure
 from tests.bench.stores import KINDS
 from tests.channels.fakes.channels import FAKES
@@ -126,6 +127,10 @@ BARS_OF: Final[Mapping[str, Mapping[str, Bar]]] = {
         "1 % new, warm session, CPU : full run": most(0.1),
         "1 % new, fresh process, CPU : full run": most(0.15),
         "driver's memory : with 5 times fewer": most(1.15),
+    },
+    "reports_pages": {
+        **{f"bullpen report show {name}: p50": most(300) for name in REPORTS.built_in},
+        **{f"page {name}: p95": most(100) for name in ("overview", *REPORTS.built_in)},
     },
     "reports_source": {
         "data source, all columns: rows/s : bare cursor": least(0.55),

@@ -49,10 +49,10 @@ def _list(bench: Bench) -> list[Measure]:
     with bench.stores.opened(settings) as store, store.write() as tx:
         for name in agent_names(AGENTS):
             add_agent(tx, Agent(id=name))
-    environ = _environment(settings.home)
+    environ = environment(settings.home)
     turns: dict[str, Callable[[], float]] = {
-        "list": lambda: _timed(LIST, environ)[0] * 1e3,
-        "import": lambda: _timed(IMPORT, environ)[0] * 1e3,
+        "list": lambda: timed(LIST, environ)[0] * 1e3,
+        "import": lambda: timed(IMPORT, environ)[0] * 1e3,
     }
     found = interleave(turns, bench.scale.commands, min(WARM_UP, bench.scale.warm_up))
     name = "bullpen agent list"
@@ -74,16 +74,16 @@ class Start:
 
 def _start(home: Path) -> Start:
     """As somebody does who has just installed it."""
-    environ = _environment(home)
+    environ = environment(home)
     try:
-        up, _ = _timed((BULLPEN, "up"), environ)
-        send, answer = _timed((BULLPEN, "send", TEXT), environ)
+        up, _ = timed((BULLPEN, "up"), environ)
+        send, answer = timed((BULLPEN, "send", TEXT), environ)
     finally:
-        _timed((BULLPEN, "down"), environ)
+        timed((BULLPEN, "down"), environ)
     return Start(up, send, answer)
 
 
-def _timed(line: tuple[str, ...], environ: Mapping[str, str]) -> tuple[float, str]:
+def timed(line: tuple[str, ...], environ: Mapping[str, str]) -> tuple[float, str]:
     """Seconds that it took, and what it printed."""
     started = perf_counter()
     done = subprocess.run(
@@ -100,7 +100,7 @@ def _timed(line: tuple[str, ...], environ: Mapping[str, str]) -> tuple[float, st
     return passed, done.stdout
 
 
-def _environment(home: Path) -> dict[str, str]:
+def environment(home: Path) -> dict[str, str]:
     """Nothing of the caller's Bullpen is in it, and no real agent is installed: echo answers."""
     inherited = {name: text for name, text in os.environ.items() if "BULLPEN_" not in name}
     return {

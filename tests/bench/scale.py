@@ -46,6 +46,8 @@ class Scale:
     """For how long the processor time of the clients is measured."""
     attempts: int
     """Runs in the history that the reports are computed from."""
+    read_attempts: int
+    """Runs in the history whose reports are shown."""
     source_attempts: int
     """Runs in the history that the data source reads; its start counts less if there are many."""
     source_rounds: int
@@ -81,6 +83,7 @@ FULL = Scale(
     bursts=5,
     client_seconds=30.0,
     attempts=1_000_000,
+    read_attempts=50_000,
     source_attempts=5_000_000,
     source_rounds=3,
     writer_attempts=300_000,
@@ -114,6 +117,7 @@ QUICK = Scale(
     bursts=2,
     client_seconds=10.0,
     attempts=200_000,
+    read_attempts=50_000,
     source_attempts=200_000,
     source_rounds=2,
     writer_attempts=100_000,
@@ -147,6 +151,7 @@ TINY = Scale(
     bursts=1,
     client_seconds=0.2,
     attempts=2_000,
+    read_attempts=500,
     source_attempts=200,
     source_rounds=1,
     writer_attempts=2_000,

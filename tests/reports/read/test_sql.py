@@ -287,6 +287,21 @@ def test_errors_say_what_is_wrong(directory: Path) -> None:
         run_sql(directory, "SELEC 1", limit=1, seconds=1)
 
 
+def test_a_column_that_does_not_exist_is_compared_with_those_that_do(directory: Path) -> None:
+    """DuckDB knows only the columns that the query names, which were copied."""
+    everything = "Run `bullpen report sql --tables` to see all columns."
+    wrong = {
+        "SELECT chanel FROM people": f"Did you mean 'channel'? {everything}",
+        "SELECT p.mesages FROM people p": f"Did you mean 'messages'? {everything}",
+        "SELECT zzz FROM people": everything,
+    }
+    for sql, hint in wrong.items():
+        with pytest.raises(BadQuery) as raised:
+            ask(directory, sql)
+        assert raised.value.hint == hint
+        assert "Candidate" not in str(raised.value)
+
+
 def _remove(path: Path) -> None:
     path.unlink()
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import resource
 import sys
 import threading
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING
 
 from bullpen.core.errors import BadQuery, BullpenError
 from bullpen.core.strict_json import Json
+from bullpen.core.text import suggest
 from bullpen.reports.facts.tables import FACT_TABLES
 from bullpen.reports.manifest import FactFile, Manifest, ResultFile
 from bullpen.reports.read.catalog import complete_until
@@ -57,6 +59,8 @@ GRACE_SECONDS = 1.0
 
 TOO_LARGE = f"the query needs more than {MEMORY_MB} MB of memory"
 TOO_LARGE_HINT = "Read fewer rows or columns, or add a LIMIT."
+COLUMNS_HINT = "Run `bullpen report sql --tables` to see all columns."
+_UNKNOWN_COLUMN = re.compile(r'(?:Referenced column|have a column named) "(?P<name>[^"]+)"')
 TOO_LONG = "the query took too long"
 TOO_LONG_HINT = "Read fewer rows, or use --timeout to allow more time."
 
@@ -137,7 +141,9 @@ def run_query(request: Request) -> dict[str, object]:
             cursor = database.execute(request.sql)
             rows = cursor.fetchmany(request.limit + 1)
         except (duckdb.Error, MemoryError) as error:
-            raise _describe(error) from error
+            raise _describe(
+                error, [each.name for table in named for each in table.columns]
+            ) from error
         finally:
             watch.cancel()
         columns = [
@@ -196,15 +202,24 @@ def _close(database: DuckDBPyConnection, seconds: float) -> None:
     database.execute("SET lock_configuration = true")
 
 
-def _describe(error: Exception) -> BadQuery:
-    """The error of a query, as far as it helps who wrote it."""
+def _describe(error: Exception, columns: Sequence[str]) -> BadQuery:
+    """The error of a query over tables with these columns, as far as it helps who wrote it."""
     import duckdb  # see open_database
 
     if isinstance(error, duckdb.OutOfMemoryException | MemoryError):
         return BadQuery(TOO_LARGE, hint=TOO_LARGE_HINT)
     if isinstance(error, duckdb.InterruptException):
         return BadQuery(TOO_LONG, hint=TOO_LONG_HINT)
-    return BadQuery(f"the query failed: {error}")
+    text = str(error)
+    if unknown := _UNKNOWN_COLUMN.search(text):
+        # DuckDB's candidates are only the columns that were copied.
+        text = re.sub(r"\n+Candidate bindings:.*", "", text)
+        suggestion = suggest(unknown["name"], columns)
+        return BadQuery(
+            f"the query failed: {text}",
+            hint=f"{suggestion} {COLUMNS_HINT}" if suggestion else COLUMNS_HINT,
+        )
+    return BadQuery(f"the query failed: {text}")
 
 
 def _to_json(value: object) -> Json:
