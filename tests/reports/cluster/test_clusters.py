@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pytest
 
+from bullpen.core.clock import poll_until
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.open import open_store
 from bullpen.reports.job.parquet import read_parquet
+from tests.api.served import serving
 from tests.reports.cluster.drive import RANGE
 from tests.reports.cluster.servers import connect_server, standalone_cluster
 from tests.reports.conftest import SharedSpark
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[3]
 Found = tuple[dict[str, list[tuple[Any, ...]]], dict[str, list[tuple[Any, ...]]]]
 """The facts and the results of a run, by table."""
+RUN_SECONDS = 120.0
 PASSWORD = "planted-password-4711"
 ROWS = 60
 
@@ -151,8 +154,38 @@ def test_a_standalone_cluster_gives_the_same_as_this_machine(
 
 @pytest.mark.slow
 @pytest.mark.postgres
-def test_spark_connect_gives_the_same_as_this_machine(
+def test_spark_connect_gives_the_same_as_this_machine_also_over_http(
     settings: Settings, here: Found, tmp_path: Path
 ) -> None:
     with connect_server(tmp_path) as master:
         check_same_as_here(settings, master, tmp_path, here)
+        # Once more by the API, on the server that is warm: no other Java is started.
+        directory = tmp_path / "served"
+        there = replace(settings, spark_master=master, reports_directory=directory)
+        check_run_over_http(there, here)
+
+
+def check_run_over_http(settings: Settings, here: Found) -> None:
+    """`POST /api/reports/run` computes every report, and says when it is done."""
+    environ = {
+        "BULLPEN_SPARK_MASTER": settings.spark_master,
+        "BULLPEN_REPORTS_DIRECTORY": str(settings.reports_directory),
+        "BULLPEN_TIME_ZONE": settings.time_zone,
+    }
+    with serving(settings, **environ) as served:
+        assert served.get("/api/reports/run")["state"] == "never"
+        response = served.ask("POST", "/api/reports/run")
+        assert (response.status_code, response.json()["state"]) == (202, "running")
+        assert served.refused("POST", "/api/reports/run") == (409, "reports_running")
+        poll_until(lambda: served.get("/api/reports/run")["state"] != "running", RUN_SECONDS, 0.5)
+        ended = served.get("/api/reports/run")
+        assert (ended["state"], ended["error"]) == ("completed", None)
+        assert ended["started_at"] <= ended["finished_at"]
+        listed = {each["name"]: each for each in served.get("/api/reports")}
+        fresh = {name: each["freshness"] for name, each in listed.items()}
+        assert {each["error"] for each in fresh.values()} == {None}
+        assert {each["covers_until"] >= ended["started_at"] for each in fresh.values()} == {True}
+        rows = served.get("/api/reports/throughput/rows?table=throughput")["total"]
+        assert 0 < rows <= listed["throughput"]["rows"]
+    with closing(open_store(settings)) as store:
+        assert facts(store) == here[0]
