@@ -214,6 +214,21 @@ def test_a_view_that_a_filter_does_not_reach_says_so(computed: Served) -> None:
     assert "not filtered" not in browse(computed, "/reports/handoffs?period=all").text
 
 
+def test_each_run_shows_its_own_numbers_at_once(computed: Served) -> None:
+    """Pages are kept in memory until the next run, or until the filters or the day change."""
+    (table,) = load_report("people").tables
+    day = datetime.now(UTC).date()
+    for run in (6, 7, 8):
+        rows = [{**PEOPLE[0], "day": day, "messages": 1000 + run, "channel": f"c{run}"}]
+        write_reports(computed.settings.reports, {table: rows}, run=run)
+        for path in (ALL, PAGE, "/reports"):
+            text = browse(computed, path).text
+            found = [each for each in (6, 7, 8) if f"1,00{each}" in text]
+            assert found == [run], path
+        assert page(computed, ALL).options.count(f"c{run}") == 1
+    assert "1,008" not in page(computed, f"{PAGE}?channel=c7").cells
+
+
 def test_old_numbers_are_marked(computed: Served) -> None:
     now = int(datetime.now(UTC).timestamp() * 1000)
     marked = []
@@ -223,9 +238,11 @@ def test_old_numbers_are_marked(computed: Served) -> None:
         assert manifest is not None
         until = now - hours * HOUR
         facts = {name: replace(each, covers_until=until) for name, each in manifest.facts.items()}
-        write_manifest(directory, replace(manifest, facts=facts))
-        marked.append("These numbers are 4 h" in browse(computed, ALL).text)
-    assert marked == [False, True]
+        reports = {"people": ReportState(covers_until=until)}
+        write_manifest(directory, replace(manifest, facts=facts, reports=reports))
+        text = browse(computed, ALL).text
+        marked.append(("These numbers are" in text, "These numbers are 4 h" in text))
+    assert marked == [(False, False), (True, True)]
 
 
 def test_a_browser_without_a_login_is_told_how_and_a_program_gets_json(computed: Served) -> None:
@@ -297,7 +314,8 @@ def test_a_wrong_address_is_a_page_that_says_why(
 
 def test_damaged_reports_are_a_page_with_the_file_and_what_to_do(computed: Served) -> None:
     directory: Path = computed.settings.reports
-    (file,) = directory.glob("results/people/month=2026-10/*.parquet")
+    write_reports(directory, {load_report("people").tables[0]: PEOPLE}, run=5)
+    (file,) = directory.glob("results/people/month=2026-10/5.parquet")
     file.write_bytes(b"PAR1" + b"0" * (file.stat().st_size - 8) + b"PAR1")
     response = browse(computed, ALL)
     assert response.status_code == 500

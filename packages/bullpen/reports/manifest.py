@@ -100,6 +100,11 @@ class Manifest:
     unused: Mapping[str, int] = field(default_factory=dict)
     """Files that an earlier manifest named, and the run that replaced them."""
 
+    @property
+    def version(self) -> tuple[str, int, int]:
+        """Changes with each run that changed a result: the key of what is kept in memory."""
+        return self.store, self.run, self.generated_at
+
 
 def read_manifest(directory: Path) -> Manifest | None:
     """The manifest in the directory of the reports; None if no run has finished yet."""

@@ -11,13 +11,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlencode
-from zoneinfo import ZoneInfo
 
 from flask import Response
 from pydantic import BaseModel, Field, field_validator
 
 from bullpen.api.context import api, caller, require_reach
-from bullpen.api.portal.cards import Card, add_numbers, make_card
+from bullpen.api.portal.cards import DAYS, Card, make_card
 from bullpen.api.portal.figures import make_figure
 from bullpen.api.portal.page import render_page
 from bullpen.api.route import READ, Described, Routes
@@ -43,7 +42,6 @@ routes = Routes("pages", "Pages for a browser.")
 
 Html = Annotated[Response, Described("The page.", "text/html", {"type": "string"})]
 
-DAYS = 30
 ALL = "all"
 PERIODS = {"7": "7 days", "30": "30 days", "90": "90 days", "365": "A year", ALL: "All"}
 TABLE_ROWS = 100
@@ -55,7 +53,7 @@ OLD_AFTER = 3 * HOUR
 class Chosen(BaseModel):
     """The filters of a page; they are in its address."""
 
-    period: str = Field("30", description="`7`, `30`, `90` or `365` days, or `all`.")
+    period: str = Field(str(DAYS), description="`7`, `30`, `90` or `365` days, or `all`.")
     since: date | None = Field(None, description="The first day; replaces the period.")
     until: date | None = Field(None, description="The last day.")
     agent: str = ""
@@ -115,7 +113,8 @@ class Heading:
 
     label: str
     description: str
-    is_number: bool
+    kind: str
+    """The class of its cells: `number` or `text`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +132,9 @@ class Section:
 
     name: str
     title: str
-    csv: str
     columns: Sequence[Heading]
-    rows: Sequence[Sequence[str]]
+    rows: Sequence[Sequence[tuple[str, str]]]
+    """The class and the text of each cell."""
     total: int
     ignored: Sequence[str]
     """Filters that were chosen, but that this view does not have."""
@@ -149,14 +148,8 @@ def overview() -> Html:
     """Show all reports with their newest numbers."""
     manifest, now = _manifest(), api().store.clock.now()
     reports, problems = find_reports()
-    cards = []
-    for report in reports:
-        freshness = None if manifest is None else freshness_of(manifest, report)
-        card = make_card(report, freshness, now)
-        if manifest is not None:
-            chosen = Chosen(period=str(DAYS)).filter(report, _today(manifest))
-            card = add_numbers(card, api().settings.reports, report, chosen)
-        cards.append(card)
+    directory = api().settings.reports
+    cards = [make_card(directory, each, manifest, now) for each in reports]
     cards += [
         Card(title=name, problem=f"This report cannot be used: {reason}")
         for name, reason in sorted(problems.items())
@@ -170,16 +163,14 @@ def show(path: ReportName, query: Chosen) -> Html:
     """Show a report: its charts and tables."""
     report = load_report(path.name)
     manifest = _manifest()
-    sections: list[Section] = []
+    sections: Sequence[Section] = ()
     choices: list[Choice] = []
     if manifest is not None:
+        directory, version = api().settings.reports, manifest.version
         chosen = query.filter(report, _today(manifest))
-        answers = read_views(api().settings.reports, report, chosen, limit=_rows_of)
-        sections = [
-            _section(report, view, answer, query)
-            for view, answer in zip(report.views, answers, strict=True)
-        ]
-        choices = _choices(report, manifest, query)
+        sections = _read_sections(directory, report.name, chosen, version)
+        options = _read_options(directory, report.name, version)
+        choices = [Choice(each, options[each], getattr(query, each)) for each in options]
     return render_page(
         "report.html",
         section="reports",
@@ -190,6 +181,7 @@ def show(path: ReportName, query: Chosen) -> Html:
         chosen=query,
         choices=choices,
         sections=sections,
+        query=urlencode(query.model_dump(mode="json", exclude_defaults=True)),
         drawn=any(each.figure for each in sections),
     )
 
@@ -246,19 +238,31 @@ def _age(freshness: Freshness | None) -> Age:
     )
 
 
-def _section(report: Report, view: View, answer: Answer, query: Chosen) -> Section:
+@lru_cache(maxsize=32)
+def _read_sections(
+    directory: Path, name: str, chosen: Filter, _: tuple[str, int, int]
+) -> Sequence[Section]:
+    """The views of a report with these filters. They change only with a run."""
+    report = load_report(name)
+    answers = read_views(directory, report, chosen, limit=_rows_of)
+    return [_section(view, answer) for view, answer in zip(report.views, answers, strict=True)]
+
+
+def _section(view: View, answer: Answer) -> Section:
     figure = make_figure(view, answer.records())
-    zone = _zone(answer)
-    rows = [
-        [format_value(column, value, zone) for column, value in zip(view.columns, row, strict=True)]
-        for row in answer.rows[:TABLE_ROWS]
-    ]
+    zone = get_zone(answer.freshness.zone)
+    headings = [_heading(each) for each in view.columns]
     return Section(
         name=view.name,
         title=view.title,
-        csv=f"/reports/{report.name}/{view.name}.csv?{_query_string(query)}",
-        columns=[_heading(each) for each in view.columns],
-        rows=rows,
+        columns=headings,
+        rows=[
+            [
+                (heading.kind, format_value(column, value, zone))
+                for heading, column, value in zip(headings, view.columns, row, strict=True)
+            ]
+            for row in answer.rows[:TABLE_ROWS]
+        ],
         total=answer.total,
         ignored=answer.ignored_filters,
         figure=None if figure is None else json.dumps(asdict(figure)),
@@ -271,27 +275,13 @@ def _rows_of(view: View) -> int:
     return TABLE_ROWS if view.chart is None else FIGURE_ROWS
 
 
-def _choices(report: Report, manifest: Manifest, query: Chosen) -> list[Choice]:
-    """The filters of a report, with every value that occurs in it."""
-    run = (manifest.store, manifest.run, manifest.generated_at)
-    options = _options(api().settings.reports, report.name, run)
-    return [Choice(name, options[name], getattr(query, name)) for name in filters_of(report)]
-
-
 @lru_cache(maxsize=64)
-def _options(directory: Path, name: str, run: tuple[str, int, int]) -> dict[str, list[str]]:
-    """The values of each filter; they change only with a run of the job."""
+def _read_options(directory: Path, name: str, _: tuple[str, int, int]) -> dict[str, list[str]]:
+    """The values of each filter of a report. They change only with a run."""
     return read_options(directory, load_report(name))
-
-
-def _zone(answer: Answer) -> ZoneInfo:
-    return get_zone(answer.freshness.zone)
-
-
-def _query_string(query: Chosen) -> str:
-    return urlencode(query.model_dump(mode="json", exclude_defaults=True))
 
 
 def _heading(column: Column) -> Heading:
     is_number = column.type in (Type.INTEGER, Type.NUMBER) and column.unit is not Unit.TIME
-    return Heading(column.name.replace("_", " "), column.description, is_number)
+    label = column.name.replace("_", " ")
+    return Heading(label, column.description, "number" if is_number else "text")

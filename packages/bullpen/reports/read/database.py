@@ -41,8 +41,9 @@ CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
     "python_enable_replacements": False,
+    "enable_external_file_cache": False,
 }
-"""Nothing is downloaded, and the variables of Python are no tables."""
+"""Nothing is downloaded or kept, and the variables of Python are no tables."""
 
 
 def open_database() -> duckdb.DuckDBPyConnection:
