@@ -10,10 +10,12 @@ import logging
 from typing import TYPE_CHECKING
 
 from bullpen.core.background import Loop, WorkerProcess, run_until_stopped
-from bullpen.core.clock import MINUTE, SECOND
+from bullpen.core.clock import DAY, MINUTE, SECOND
 from bullpen.core.errors import ReportsError, ReportsRunning
 from bullpen.reports.detached_run import RunState, run_status, start_run, stop_run
-from bullpen.reports.manifest import read_manifest
+from bullpen.reports.facts.position import last_id
+from bullpen.reports.facts.tables import FACT_TABLES
+from bullpen.reports.manifest import Manifest, read_manifest
 
 if TYPE_CHECKING:
     from bullpen.core.store.base import Store
@@ -27,6 +29,8 @@ WATCH_SECONDS = 2.0
 """How often a run in progress is looked at."""
 MAX_WAIT_SECONDS = 60.0
 STOP_SECONDS = 20.0
+RETRY_MS = DAY
+"""After a failed run with nothing new since: the same would fail again, and needs Spark."""
 
 
 class ReportsService:
@@ -41,8 +45,10 @@ class ReportsService:
         """When the next run starts, by the monotonic clock."""
         self._started = False
         """Whether the run in progress is ours."""
+        self._failed_at: int | None = None
+        """When the last run failed, by the monotonic clock; None if it did not."""
         self._process = WorkerProcess(store, KIND)
-        self._process.add(Loop("runs", self._step, MAX_WAIT_SECONDS))
+        self._process.add(Loop("runs", self.step, MAX_WAIT_SECONDS))
 
     def start(self) -> None:
         """Start the loop."""
@@ -54,7 +60,7 @@ class ReportsService:
             stop_run(self._settings, STOP_SECONDS)
         self._process.stop(STOP_SECONDS)
 
-    def _step(self) -> float:
+    def step(self) -> float:
         """Start a run if one is due; returns the seconds until the next look."""
         if not self._interval:
             return MAX_WAIT_SECONDS
@@ -66,6 +72,8 @@ class ReportsService:
         if now < self._due:
             return min((self._due - now) / SECOND, MAX_WAIT_SECONDS)
         self._due = now + self._interval
+        if self._failed_at is not None and now - self._failed_at < RETRY_MS and not self._is_new():
+            return min(self._interval / SECOND, MAX_WAIT_SECONDS)
         try:
             start_run(self._settings, self._store.clock.now())
         except ReportsRunning:
@@ -78,6 +86,7 @@ class ReportsService:
         if status.state is RunState.RUNNING:
             return WATCH_SECONDS
         self._started = False
+        self._failed_at = self._store.clock.monotonic() if status.error else None
         if status.error:
             log.warning("the reports were not computed: %s (%s)", status.error, status.hint)
         else:
@@ -86,15 +95,28 @@ class ReportsService:
 
     def _age(self) -> int:
         """The time since the reports were complete, in milliseconds; the interval if never."""
-        try:
-            manifest = read_manifest(self._settings.reports)
-        except ReportsError:
-            manifest = None
+        manifest = self._manifest()
         facts = () if manifest is None else manifest.facts.values()
         covered = [each.covers_until for each in facts if each.covers_until is not None]
         if not covered:
             return self._interval
         return max(0, self._store.clock.now() - min(covered))
+
+    def _is_new(self) -> bool:
+        """Whether the store has facts that were not landed."""
+        manifest = self._manifest()
+        if manifest is None:
+            return True
+        return any(
+            last_id(self._store, FACT_TABLES[name]) > state.upto
+            for name, state in manifest.facts.items()
+        )
+
+    def _manifest(self) -> Manifest | None:
+        try:
+            return read_manifest(self._settings.reports)
+        except ReportsError:
+            return None
 
 
 def run(store: Store) -> None:

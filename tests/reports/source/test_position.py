@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import random
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
 import pytest
 from sqlalchemy import insert
@@ -18,11 +14,8 @@ from bullpen.reports.facts.position import cut_ranges, find_committed, last_id
 from bullpen.reports.facts.read import IdRange, StoreAddress, read_range
 from bullpen.reports.facts.tables import ATTEMPTS, EVENTS, FACT_TABLES, MESSAGES, FactTable
 from tests.reports.source.rows import BIG, bare_row, full_row, store_table, write_rows
+from tests.reports.source.writing import stored_ids, threads, writers
 from tests.stores import FakeClock, Stores
-
-WRITERS = 8
-SECONDS = 1.5
-"""How long they write: long enough for hundreds of transactions to overlap."""
 
 
 def read_ids(store: Store, table: FactTable, first: int, last: int, rows: int = 50) -> list[int]:
@@ -92,16 +85,14 @@ def test_a_transaction_that_writes_for_too_long_is_an_error_and_not_a_gap(stores
 def test_beside_writers_no_row_is_missed_and_none_is_read_twice(store: Store) -> None:
     found: list[int] = []
     rounds = upto = 0
-    with _threads(*(lambda: _write(store) for _ in range(WRITERS))) as writing:
+    with writers(store) as writing:
         while writing():
             committed = find_committed(store, EVENTS, seconds=60)
             found += read_ids(store, EVENTS, upto + 1, committed)
             upto = committed
             rounds += 1
     found += read_ids(store, EVENTS, upto + 1, find_committed(store, EVENTS))
-    with store.engine.connect() as connection:
-        stored = connection.exec_driver_sql("SELECT id FROM events ORDER BY id").scalars().all()
-    assert sorted(found) == stored
+    assert sorted(found) == stored_ids(store)
     assert rounds > 2
     assert len(found) > 100
 
@@ -123,7 +114,7 @@ def test_the_archive_job_neither_hides_nor_doubles_a_row(store: Store, clock: Fa
             time.sleep(0.01)
 
     rounds = 0
-    with _threads(archive) as archiving:
+    with threads(archive) as archiving:
         while archiving():
             assert sorted(read_ids(store, MESSAGES, 1, 400, rows=400)) == ids
             rounds += 1
@@ -131,46 +122,3 @@ def test_the_archive_job_neither_hides_nor_doubles_a_row(store: Store, clock: Fa
     with store.engine.connect() as connection:
         assert connection.exec_driver_sql("SELECT count(*) FROM messages").scalar_one() == 0
     assert rounds > 2
-
-
-def _write(store: Store) -> None:
-    """Write rows for a while, in transactions that commit late and out of order, or roll back."""
-    chance = random.Random(threading.get_ident())
-    table = store_table("events")
-    row = full_row("events", 1)
-    del row["id"]
-    until = time.monotonic() + SECONDS
-    # Connections of its own: the pool of the store is small.
-    engine = store.engine.execution_options()
-    while time.monotonic() < until:
-        with engine.connect() as connection:
-            connection.execute(insert(table), [row] * chance.choice((1, 5)))
-            if store.dialect == "postgresql":
-                time.sleep(chance.uniform(0, 0.05))
-            if chance.random() < 0.1:
-                connection.rollback()
-            else:
-                connection.commit()
-
-
-@contextmanager
-def _threads(*work: Callable[[], None]) -> Iterator[Callable[[], bool]]:
-    """Run the functions in threads; gives whether one still runs. Their errors are raised."""
-    errors: list[BaseException] = []
-
-    def run(each: Callable[[], None]) -> None:
-        try:
-            each()
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=run, args=(each,)) for each in work]
-    for thread in threads:
-        thread.start()
-    try:
-        yield lambda: any(each.is_alive() for each in threads)
-    finally:
-        for thread in threads:
-            thread.join(60)
-    if errors:
-        raise errors[0]

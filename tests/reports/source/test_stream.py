@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -18,6 +19,7 @@ from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.identity import store_id
 from tests.reports.source.rows import BIG, full_row, store_table, write_rows
+from tests.reports.source.writing import stored_ids, writers
 from tests.stores import Stores
 
 if TYPE_CHECKING:
@@ -130,6 +132,34 @@ def test_micro_batches_have_at_most_so_many_rows_and_reach_the_target(store: Sto
     with store.read() as tx:
         assert offset == {"id": 102, "store": store_id(tx)}
     assert open_reader(store.settings).latestOffset(start, ReadAllAvailable())["id"] == 110
+
+
+def test_beside_writers_a_stream_loses_no_row_and_reads_none_twice(store: Store) -> None:
+    """Its batches in the order of Spark, and a new reader from each checkpoint."""
+    offset = open_reader(store.settings).initialOffset()
+    found: list[int] = []
+    batches = 0
+
+    def read_batch() -> bool:
+        """Read the next micro-batch, if there is one."""
+        nonlocal offset, batches
+        reader = open_reader(store.settings, rowsPerPartition="100")
+        limit = reader.getDefaultReadLimit()
+        end = json.loads(json.dumps(reader.latestOffset(offset, limit)))
+        if end == offset:
+            return False
+        for part in reader.partitions(offset, end):
+            found.extend(each for batch in reader.read(part) for each in batch["id"].to_pylist())
+        offset, batches = end, batches + 1
+        return True
+
+    with writers(store) as writing:
+        while writing():
+            read_batch()
+    while read_batch():
+        pass
+    assert sorted(found) == stored_ids(store)
+    assert batches > 0
 
 
 @pytest.mark.postgres
