@@ -228,10 +228,11 @@ def fact_stream(address: StoreAddress, table: FactTable) -> pa.RecordBatchReader
     import pyarrow as pa
 
     columns = table.landed_columns
-    with address.connect() as connection, connection.cursor() as cursor:
-        cursor.execute(f"SELECT max(id) FROM {table.name}")
-        found = cursor.fetchone()
-    last = 0 if found is None else int(found[0])
+    with address.open() as statement:
+        statement.set_sql_query(f"SELECT max(id) AS last FROM {table.name}")
+        stream, _ = statement.execute_query()
+        found = pa.RecordBatchReader.from_stream(stream).read_all()
+    last = found["last"][0].as_py() or 0
 
     def batches() -> Iterator[pa.RecordBatch]:
         names = [each.name for each in columns]

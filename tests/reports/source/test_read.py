@@ -146,7 +146,7 @@ def test_a_process_that_has_the_store_open_never_loads_a_second_library_of_sqlit
     stores: Stores, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each would undo the locks of the other, and other processes delete what is in use."""
-    monkeypatch.setattr(StoreAddress, "connect", lambda _: pytest.fail("ADBC opened the file"))
+    monkeypatch.setattr(StoreAddress, "open", lambda _: pytest.fail("ADBC opened the file"))
     with stores.opened(stores.settings("sqlite")) as store:
         write_rows(store, "attempts", [full_row("attempts", 1)])
         (batch,) = read_range(StoreAddress(store.settings.url), ATTEMPTS, ["id"], FIRST)
@@ -206,8 +206,8 @@ def test_the_password_is_in_no_text(stores: Stores) -> None:
         f"postgres://ada:{password}@127.0.0.1:notaport/company",
     ):
         address = StoreAddress(url)
-        with pytest.raises(StoreUnavailable) as raised:
-            address.connect()
+        with pytest.raises(StoreUnavailable) as raised, address.open():
+            pass
         shown = f"{address!r} {address} {raised.value} {raised.value.__cause__}"
         assert "s3cr" not in shown, url
         assert "pa55" not in shown, url

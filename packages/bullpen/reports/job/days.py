@@ -22,8 +22,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column
 
-QUARTER = 15 * MINUTE
+QUARTER_MINUTES = 15
+QUARTER = QUARTER_MINUTES * MINUTE
 """Local days begin at a quarter of an hour of UTC in every time zone of today."""
+
+HALF_DAY_HOURS = 12
+"""A run with a whole day in it begins and ends in different halves of UTC days."""
 
 MARGIN = 2 * HOUR
 """Rows around the days that are read as well; their own days are not kept."""
@@ -117,15 +121,15 @@ def touched_days(table: str, rows: pa.Table, zone_name: str) -> set[date]:
     import pyarrow.compute as pc
 
     zone = ZoneInfo(zone_name)
-    quarters = {each: pc.divide(rows[each], QUARTER) for each in TIMES[table]}
     days: set[date] = set()
-    for each in quarters.values():
-        for quarter in pc.unique(each).to_pylist():
+    for each in TIMES[table]:
+        quarters = pc.floor_temporal(_moments(rows[each]), QUARTER_MINUTES, "minute")
+        for quarter in pc.unique(quarters.cast("int64")).to_pylist():
             if quarter is not None:
                 days.update(_days_of(quarter, zone))
     if table == "attempts":
-        for first, last in _distinct_pairs(quarters["claimed_at"], quarters["finished_at"]):
-            days.update(_all_days(min(_days_of(first, zone)), max(_days_of(last, zone))))
+        for first, last in _long_runs(rows):
+            days.update(_all_days(local_day(first, zone), local_day(last, zone)))
     return days
 
 
@@ -151,20 +155,31 @@ def utc_date(number: int) -> date:
     return EPOCH + timedelta(days=number)
 
 
+def utc_dates(times: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The UTC dates of moments."""
+    return _moments(times).cast("date32")
+
+
+def _moments(times: pa.ChunkedArray) -> pa.ChunkedArray:
+    # Arithmetic with a number would make PyArrow import pandas, if it is there.
+    return times.cast("timestamp[ms]")
+
+
 def _days_of(quarter: int, zone: ZoneInfo) -> tuple[date, date]:
     # A quarter of an hour with a change of the offset can begin and end on different days.
-    begin = quarter * QUARTER
-    return local_day(begin, zone), local_day(begin + QUARTER - SECOND, zone)
+    return local_day(quarter, zone), local_day(quarter + QUARTER - SECOND, zone)
 
 
-def _distinct_pairs(first: pa.Array, last: pa.Array) -> Iterator[tuple[int, int]]:
-    """The distinct pairs of two columns whose second is larger than the first."""
-    import pyarrow as pa
+def _long_runs(rows: pa.Table) -> Iterator[tuple[int, int]]:
+    """The claim and the end of each run with a day between those of its claim and of its end."""
     import pyarrow.compute as pc
 
-    pairs = pa.table({"first": first, "last": last}).filter(pc.less(first, last))
-    for each in pairs.group_by(["first", "last"]).aggregate([]).to_pylist():
-        yield each["first"], each["last"]
+    halves = [
+        pc.floor_temporal(_moments(rows[each]), HALF_DAY_HOURS, "hour")
+        for each in ("claimed_at", "finished_at")
+    ]
+    long = rows.select(["claimed_at", "finished_at"]).filter(pc.less(*halves))
+    return zip(*(each.to_pylist() for each in long.columns), strict=True)
 
 
 def _all_days(first: date, last: date) -> Iterator[date]:

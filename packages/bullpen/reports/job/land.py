@@ -7,19 +7,21 @@ so what a failed or repeated task wrote does no harm.
 
 from __future__ import annotations
 
+import json
+import struct
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from bullpen.core.clock import DAY
 from bullpen.core.errors import ReportsDamaged
 from bullpen.core.text import format_count
 from bullpen.reports.facts.read import RANGE_ROWS, IdRange, StoreAddress, read_range
 from bullpen.reports.facts.tables import find_table
-from bullpen.reports.job.days import TIMES, touched_days, utc_date
+from bullpen.reports.job.days import TIMES, touched_days, utc_dates
 from bullpen.reports.job.parquet import write_parquet
 from bullpen.reports.job.progress import Progress, Step, Tell
 from bullpen.reports.job.upkeep import has_wrong_size
@@ -28,6 +30,9 @@ from bullpen.reports.manifest import FactFile, FactTableState
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
+
+MANY_SPANS = 1_000
+"""Of rows with one date: sorting costs less than a slice for each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,16 +116,14 @@ def land_in_tasks(spark: SparkSession, landing: Landing, parts: Sequence[Range])
     """Land ranges in tasks of Spark, one each."""
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 if landed := landing.land(parts[number]):
-                    yield pa.RecordBatch.from_pylist([_to_row(each) for each in landed])
+                    yield from _to_batches(landed)
 
     count = len(parts)
-    rows = spark.range(0, count, 1, count).mapInArrow(task, _ROW).toArrow()
-    return [_from_row(each) for each in rows.to_pylist()]
+    rows = spark.range(0, count, 1, count).mapInArrow(task, "landed string").toArrow()
+    return [_from_json(each) for each in rows["landed"].to_pylist()]
 
 
 def land_again(
@@ -160,30 +163,38 @@ def _land_file(landing: Landing, table: str, file: FactFile) -> list[FactFile]:
     return landed
 
 
-_ROW = (
-    "name string, date string, rows bigint, first bigint, last bigint, earliest bigint,"
-    " latest bigint, bytes bigint, table string, oldest bigint, days array<bigint>"
-)
-"""The fields of a `FactFile`, then the others of a `Landed`."""
+def _to_batches(landed: Sequence[Landed]) -> Iterator[pa.RecordBatch]:
+    """A row for each, as JSON. PyArrow would import pandas to make an array of Python's values."""
+    import pyarrow as pa
+
+    for each in landed:
+        days = [day.toordinal() for day in each.days]
+        text = json.dumps({**asdict(each), "days": days}).encode()
+        ends = pa.py_buffer(struct.pack("=2i", 0, len(text)))
+        column = pa.StringArray.from_buffers(1, ends, pa.py_buffer(text))
+        yield pa.RecordBatch.from_arrays([column], ["landed"])
 
 
-def _to_row(landed: Landed) -> dict[str, object]:
-    days = [each.toordinal() for each in landed.days]
-    return {**asdict(landed.file), "table": landed.table, "oldest": landed.oldest, "days": days}
-
-
-def _from_row(row: dict[str, Any]) -> Landed:
-    days = frozenset(map(date.fromordinal, row.pop("days")))
-    table, oldest = row.pop("table"), row.pop("oldest")
-    return Landed(table, FactFile(**row), oldest, days)
+def _from_json(text: str) -> Landed:
+    fields = json.loads(text)
+    file, days = FactFile(**fields.pop("file")), map(date.fromordinal, fields.pop("days"))
+    return Landed(**fields, file=file, days=frozenset(days))
 
 
 def _split_by_date(table: str, rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-    """The rows of each UTC date."""
+    """The rows of each UTC date. Rows are nearly in the order of their times, so slices do."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
-    numbers = pc.divide(rows[find_table(table).time], DAY)
-    found = sorted(pc.unique(numbers).to_pylist())
-    for each in found:
-        of_date = rows if len(found) == 1 else rows.filter(pc.equal(numbers, each))
-        yield utc_date(each).isoformat(), of_date
+    dates = utc_dates(rows[find_table(table).time]).combine_chunks()
+    spans = pc.run_end_encode(dates)
+    if len(spans.values) > MANY_SPANS:
+        order = pc.sort_indices(dates)  # rows of one date keep their order
+        rows, spans = rows.take(order), pc.run_end_encode(dates.take(order))
+    parts: dict[date, list[pa.Table]] = defaultdict(list)
+    begin = 0
+    for each, end in zip(spans.values.to_pylist(), spans.run_ends.to_pylist(), strict=True):
+        parts[each].append(rows.slice(begin, end - begin))
+        begin = end
+    for each in sorted(parts):
+        yield each.isoformat(), pa.concat_tables(parts[each])

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 GROUP_ROWS = 250_000
 """The least rows of a row group, if there are as many: small groups make files large and slow."""
 
+SAMPLE_ROWS = 4_096
+"""The rows that decide which columns get a dictionary."""
+
 
 @contextmanager
 def new_file(path: Path) -> Iterator[Path]:
@@ -51,13 +54,26 @@ def write_parquet(path: Path, tables: Iterable[pa.Table]) -> int:
             for rows in _in_groups(tables):
                 if writer is None:
                     writer = pq.ParquetWriter(
-                        temporary, rows.schema, compression="zstd", write_page_checksum=True
+                        temporary,
+                        rows.schema,
+                        compression="zstd",
+                        use_dictionary=_repeating_columns(rows),
+                        write_page_checksum=True,
                     )
                 writer.write_table(rows)
         finally:
             if writer is not None:
                 writer.close()
     return path.stat().st_size
+
+
+def _repeating_columns(rows: pa.Table) -> list[str]:
+    """The columns whose values repeat: a dictionary of others takes more time and space."""
+    import pyarrow.compute as pc
+
+    sample = rows.slice(0, SAMPLE_ROWS)
+    distinct = {each: pc.count_distinct(sample[each]).as_py() for each in sample.column_names}
+    return [name for name, count in distinct.items() if count * 2 <= sample.num_rows]
 
 
 def _in_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:

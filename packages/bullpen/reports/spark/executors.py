@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Iterable, Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib.util import find_spec
@@ -96,7 +95,7 @@ class ExecutorCheck:
             if FileIdentity.of(path) != identity:
                 return Finding(host, Trouble.OTHER_HOST, "")
         try:
-            with closing(self.address.connect()):
+            with self.address.open():
                 pass
         except BullpenError as error:
             return Finding(host, Trouble.STORE, str(error))
