@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,12 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from bullpen.core.clock import DAY, HOUR
+from bullpen.core.errors import NotShared
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.reports.facts.read import StoreAddress
 from bullpen.reports.job import land
 from bullpen.reports.job.days import utc_date
-from bullpen.reports.job.land import Landing, Range
+from bullpen.reports.job.land import Landed, Landing, Range
+from bullpen.reports.job.land_here import land_here, land_in_process
 from bullpen.reports.job.parquet import read_parquet, write_parquet
 from tests.reports.job.facts import SPRING, Run, write_runs
 from tests.stores import Stores
@@ -36,7 +39,7 @@ def test_a_row_is_in_the_file_of_its_date_wherever_it_is_in_the_range(
     monkeypatch.setattr(land, "MANY_SPANS", many_spans)
     ends = [SPRING + each * HOUR for each in (0, 30, 1, -20, 31, 2, 2, 100, -1)]
     write_runs(store, [Run(each, each) for each in ends])
-    landed = Landing(tmp_path, ZONE, StoreAddress(store.settings.url)).land(Range("attempts", 1, 9))
+    landed = landing_of(store, tmp_path).land(Range("attempts", 1, 9))
     dates = [utc_date(each // DAY).isoformat() for each in ends]
     assert [each.file.date for each in landed] == sorted({*dates})
     for each in landed:
@@ -60,12 +63,44 @@ def test_a_task_of_spark_does_not_import_pandas(store: Store, tmp_path: Path) ->
 import sys
 from pathlib import Path
 from bullpen.reports.facts.read import StoreAddress
-from bullpen.reports.job.land import Landing, Range, _from_json, _to_batches
+from bullpen.reports.job.land import Landed, Landing, Range, _to_batches
 landing = Landing(Path({str(tmp_path)!r}), {ZONE!r}, StoreAddress({store.settings.url!r}))
 landed = landing.land(Range("attempts", 1, 2))
 (first, second) = _to_batches(landed)
 print(*(each for each in ("pandas", "pyarrow.dataset") if each in sys.modules))
-assert [_from_json(each["landed"][0].as_py()) for each in (first, second)] == landed
+assert [Landed.from_json(each["landed"][0].as_py()) for each in (first, second)] == landed
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("\n", "")
+
+
+def test_a_process_lands_the_same_as_this_one(store: Store, tmp_path: Path) -> None:
+    write_runs(store, [Run(SPRING + each * HOUR, SPRING + each * DAY) for each in range(1, 5)])
+    landing, parts = landing_of(store, tmp_path), [Range("attempts", 1, 2), Range("attempts", 3, 9)]
+    here, below = land_here(landing, parts), land_in_process(landing, parts)
+    assert [nameless(each) for each in below] == [nameless(each) for each in here]
+    for each in (*here, *below):
+        ids = read_parquet(tmp_path / each.file.name)["id"].to_pylist()
+        assert ids == [*range(each.file.first, each.file.last + 1)]
+
+
+def test_an_error_of_the_process_is_the_same_as_one_of_this(store: Store, tmp_path: Path) -> None:
+    gone = Landing(tmp_path, ZONE, StoreAddress(f"sqlite:///{tmp_path}/absent.db"))
+    with pytest.raises(NotShared, match="does not exist on this machine") as raised:
+        land_in_process(gone, [Range("attempts", 1, 1)])
+    assert raised.value.hint.startswith("Use PostgreSQL")
+    write_runs(store, [Run(SPRING, SPRING)])
+    (tmp_path / "facts").write_text("no directory")
+    with pytest.raises(FileExistsError):
+        land_in_process(landing_of(store, tmp_path), [Range("attempts", 1, 1)])
+
+
+def landing_of(store: Store, directory: Path) -> Landing:
+    """Lands facts of the store in the directory."""
+    return Landing(directory, ZONE, StoreAddress(store.settings.url))
+
+
+def nameless(landed: Landed) -> Landed:
+    """It without the random part of the file's name."""
+    name, _, _ = landed.file.name.rpartition("-")
+    return replace(landed, file=replace(landed.file, name=name))

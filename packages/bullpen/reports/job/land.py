@@ -1,8 +1,8 @@
 """Landing: new facts are read from the store by ranges of ids and written as Parquet, by UTC date.
 
-A range is read and written by one function, in a task of Spark or, if there is little to land, in
-this process. A file is complete when it appears under its name. It counts when a manifest names it,
-so what a failed or repeated task wrote does no harm.
+A range is read and written by one function, in a task of Spark or, if there is little to land,
+without Spark (`land_here`). A file is complete when it appears under its name. It counts when a
+manifest names it, so what a failed or repeated task wrote does no harm.
 """
 
 from __future__ import annotations
@@ -60,6 +60,17 @@ class Landed:
     days: frozenset[date]
     """The local days that its rows touch."""
 
+    @classmethod
+    def from_json(cls, text: str) -> Landed:
+        """What another process wrote."""
+        fields = json.loads(text)
+        file, days = FactFile(**fields.pop("file")), map(date.fromordinal, fields.pop("days"))
+        return cls(**fields, file=file, days=frozenset(days))
+
+    def to_json(self) -> str:
+        """It as JSON, for another process."""
+        return json.dumps({**asdict(self), "days": [each.toordinal() for each in self.days]})
+
 
 @dataclass(frozen=True, slots=True)
 class Landing:
@@ -107,11 +118,6 @@ class Landing:
         return Landed(table, written, times[0]["min"], days)
 
 
-def land_here(landing: Landing, parts: Sequence[Range]) -> list[Landed]:
-    """Land ranges in this process, which is cheaper than in Spark if there are few rows."""
-    return [each for part in parts for each in landing.land(part)]
-
-
 def land_in_tasks(spark: SparkSession, landing: Landing, parts: Sequence[Range]) -> list[Landed]:
     """Land ranges in tasks of Spark, one each."""
 
@@ -123,7 +129,7 @@ def land_in_tasks(spark: SparkSession, landing: Landing, parts: Sequence[Range])
 
     count = len(parts)
     rows = spark.range(0, count, 1, count).mapInArrow(task, "landed string").toArrow()
-    return [_from_json(each) for each in rows["landed"].to_pylist()]
+    return [Landed.from_json(each) for each in rows["landed"].to_pylist()]
 
 
 def land_again(
@@ -164,21 +170,14 @@ def _land_file(landing: Landing, table: str, file: FactFile) -> list[FactFile]:
 
 
 def _to_batches(landed: Sequence[Landed]) -> Iterator[pa.RecordBatch]:
-    """A row for each, as JSON. PyArrow would import pandas to make an array of Python's values."""
+    """A row for each. PyArrow would import pandas to make an array of Python's values."""
     import pyarrow as pa
 
     for each in landed:
-        days = [day.toordinal() for day in each.days]
-        text = json.dumps({**asdict(each), "days": days}).encode()
+        text = each.to_json().encode()
         ends = pa.py_buffer(struct.pack("=2i", 0, len(text)))
         column = pa.StringArray.from_buffers(1, ends, pa.py_buffer(text))
         yield pa.RecordBatch.from_arrays([column], ["landed"])
-
-
-def _from_json(text: str) -> Landed:
-    fields = json.loads(text)
-    file, days = FactFile(**fields.pop("file")), map(date.fromordinal, fields.pop("days"))
-    return Landed(**fields, file=file, days=frozenset(days))
 
 
 def _split_by_date(table: str, rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:

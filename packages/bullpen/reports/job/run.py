@@ -31,7 +31,8 @@ from bullpen.reports.job import upkeep
 from bullpen.reports.job.days import Days, utc_date
 from bullpen.reports.job.frames import LANDED_TABLES, open_facts
 from bullpen.reports.job.guard import check_store, last_landed, row_key
-from bullpen.reports.job.land import Landing, Range, land_again, land_here, land_in_tasks
+from bullpen.reports.job.land import Landing, Range, land_again, land_in_tasks
+from bullpen.reports.job.land_here import land_here
 from bullpen.reports.job.plan import Plan
 from bullpen.reports.job.progress import Outcome, Progress, ReportOutcome, Step, Tell
 from bullpen.reports.job.results import compute_table, save_table
