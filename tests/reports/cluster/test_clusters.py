@@ -23,7 +23,7 @@ from bullpen.reports.job.parquet import read_parquet
 from tests.api.served import serving
 from tests.reports.cluster.drive import RANGE
 from tests.reports.cluster.servers import connect_server, standalone_cluster
-from tests.reports.conftest import SharedSpark
+from tests.reports.conftest import ClassArchives, SharedSpark
 from tests.reports.job.facts import SPRING, write_history
 from tests.reports.job.jobs import fact_files, manifest, results, run
 from tests.stores import Stores
@@ -40,10 +40,11 @@ ROWS = 60
 
 
 @pytest.fixture(scope="module")
-def settings(stores: Stores) -> Settings:
+def settings(stores: Stores, class_archives: ClassArchives) -> Settings:
     """A database with a history; its URL has a password, which the server does not ask for."""
     made = stores.settings("postgresql", time_zone="Europe/Berlin")
     made = replace(made, database_url=made.url.replace("bullpen@", f"bullpen:{PASSWORD}@"))
+    class_archives.lend(made.home)
     with closing(open_store(made)) as store:
         write_history(store, random.Random(3), SPRING, ROWS)
     return made

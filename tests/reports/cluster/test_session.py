@@ -23,6 +23,7 @@ from bullpen.reports.spark import session as session_module
 from bullpen.reports.spark.jvm import scratch_directory
 from bullpen.reports.spark.session import open_session
 from tests.ports import free_port
+from tests.reports.conftest import ClassArchives
 
 ROOT = Path(__file__).resolve().parents[3]
 PASSWORD = "planted-password-4711"
@@ -121,7 +122,10 @@ def test_ctrl_c_ends_a_session_on_the_java_of_a_package(tmp_path: Path) -> None:
     assert not list((home / "spark").glob("session-*"))
 
 
-def test_kill_9_of_a_session_leaves_no_process(tmp_path: Path) -> None:
+def test_kill_9_of_a_session_leaves_no_process(
+    tmp_path: Path, class_archives: ClassArchives
+) -> None:
+    class_archives.lend(tmp_path)
     with computing(tmp_path) as process:
         below = wait_for_workers(process)
         process.kill()

@@ -14,6 +14,7 @@ from bullpen.core.settings import Settings
 from tests import later_revision
 from tests.cli.command import PROGRAM, Bullpen
 from tests.cli.schemas.reports import Computed
+from tests.reports.conftest import ClassArchives
 from tests.reports.job.facts import SPRING, write_history
 from tests.stores import Stores
 
@@ -37,8 +38,9 @@ def report_run(settings: Settings, *options: str) -> subprocess.Popen[str]:
 
 
 def test_follow_prints_each_run_and_ends_at_sigterm_with_all_its_processes(
-    settings: Settings, stores: Stores
+    settings: Settings, stores: Stores, class_archives: ClassArchives
 ) -> None:
+    class_archives.lend(settings.home)
     with stores.opened(settings) as store:
         write_history(store, random.Random(1), SPRING, 20)
     with report_run(settings, "--follow", "--json") as process:

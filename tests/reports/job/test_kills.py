@@ -16,6 +16,7 @@ from bullpen.core.store.base import Store
 from bullpen.reports.job import upkeep
 from bullpen.reports.job.progress import Progress, Step
 from tests.cli.command import Bullpen
+from tests.reports.conftest import ClassArchives
 from tests.reports.job.facts import SPRING, write_history
 from tests.reports.job.jobs import files_on_disk, manifest, recomputed, results, run
 from tests.stores import FakeClock, Stores
@@ -79,9 +80,14 @@ def test_a_kill_between_any_two_steps_changes_nothing(
 
 
 def test_sigkill_changes_nothing(
-    store: Store, clock: FakeClock, spark: SparkSession, settings: Settings
+    store: Store,
+    clock: FakeClock,
+    spark: SparkSession,
+    settings: Settings,
+    class_archives: ClassArchives,
 ) -> None:
     chance = random.Random(4)
+    class_archives.lend(settings.home)
     clock.set_by(SPRING - clock.now())
     for _ in range(3):
         grow(store, clock, chance)

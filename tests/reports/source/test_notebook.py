@@ -57,6 +57,8 @@ def test_the_notebook_answers_its_questions_and_no_file_or_output_has_the_passwo
         "spark.eventLog.dir": log.as_uri(),
         "spark.eventLog.compress": "false",
         "spark.local.dir": str(tmp_path),
+        # Compiles fast and optimises little: this costs half the time.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
     }
     options = " ".join(f"--conf {name}={value}" for name, value in conf.items())
     environ = {

@@ -18,6 +18,7 @@ from bullpen.core.errors import StoreReplaced
 from bullpen.core.settings import Settings
 from bullpen.core.store.base import Store
 from bullpen.core.store.identity import store_id
+from tests.reports.conftest import ClassArchives
 from tests.reports.source.rows import BIG, full_row, store_table, write_rows
 from tests.reports.source.writing import stored_ids, writers
 from tests.stores import Stores
@@ -77,9 +78,10 @@ def event_rows(first: int, last: int) -> list[dict[str, object]]:
 
 
 def test_a_stream_reads_each_row_once_over_restarts_and_sigkill(
-    spark: SparkSession, stores: Stores, tmp_path: Path
+    spark: SparkSession, stores: Stores, tmp_path: Path, class_archives: ClassArchives
 ) -> None:
     settings = stores.settings("sqlite")
+    class_archives.lend(settings.home)
     with stores.opened(settings) as store:
         write_rows(store, "events", event_rows(1, 60))
     with subprocess.Popen(
