@@ -38,13 +38,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _leave_out_a_store(items: list[pytest.Item]) -> None:
-    """Of a test with the mark `one_store` that runs on two, keep the one that its name chooses."""
-    found: dict[str, list[pytest.Item]] = {}
+    """Of a test with the mark `one_store` that runs on two, keep the one that its name chooses.
+
+    With `one_store("file")` the file chooses, because its tests share what is slow to start.
+    """
+    found: dict[tuple[str, str], list[pytest.Item]] = {}
     for item in items:
-        if item.get_closest_marker("one_store"):
-            name = re.sub("sqlite|postgresql", "", f"{_file(item)} {item.name}")
-            found.setdefault(name, []).append(item)
-    left_out = {both[crc32(name.encode()) % 2] for name, both in found.items() if len(both) == 2}
+        if mark := item.get_closest_marker("one_store"):
+            name = _file(item) + re.sub("sqlite|postgresql", "", item.name)
+            chooser = _file(item) if mark.args else name
+            found.setdefault((name, chooser), []).append(item)
+    left_out = {
+        both[crc32(chooser.encode()) % 2] for (_, chooser), both in found.items() if len(both) == 2
+    }
     items[:] = [each for each in items if each not in left_out]
 
 

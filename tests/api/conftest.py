@@ -15,6 +15,15 @@ from bullpen.core.store.open import open_store
 from tests.api.served import Served, serving
 from tests.stores import Stores
 
+ABOUT_THE_STORE = ("claims", "deliveries", "keys", "metrics", "queue", "schedules", "worker")
+"""What the names of the files end with that have tests of locks, leases or plans."""
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """The API is not about the store: what it calls has tests of its own on both."""
+    if not item.path.stem.endswith(ABOUT_THE_STORE):
+        item.add_marker(pytest.mark.one_store("file"))
+
 
 @pytest.fixture(
     scope="module", params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)]

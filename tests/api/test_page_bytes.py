@@ -92,7 +92,6 @@ LISTS = (
 )
 
 
-@pytest.mark.one_store
 def test_a_page_of_long_texts_ends_early_and_the_next_goes_on(full: Served) -> None:
     for path in LISTS:
         found: list[int] = []
@@ -120,7 +119,6 @@ def test_a_long_conversation_and_a_search_show_what_fits(full: Served) -> None:
         assert len(response.content) <= 2 * MOST_JSON
 
 
-@pytest.mark.one_store
 def test_the_largest_pages_that_many_ask_for_at_once_take_little_memory(full: Served) -> None:
     paths = [f"{path}&limit=500" for path in LISTS] + ["/api/conversations/m-v0"]
     ends = time.monotonic() + 2

@@ -368,7 +368,6 @@ def test_a_slow_client_is_dropped_with_the_reason_and_comes_back_without_loss(
     assert ids(got) + ids(again.upto(newest(inside))) == list(range(since + 1, since + 751))
 
 
-@pytest.mark.one_store
 def test_who_asks_and_asks_without_reading_is_dropped_and_keeps_nobody_from_anything(
     inside: Store, connect: Connect
 ) -> None:

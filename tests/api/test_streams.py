@@ -154,7 +154,6 @@ def test_who_is_cut_off_at_any_place_comes_back_without_loss(inside: Store, foll
     assert got == everything(inside, since)
 
 
-@pytest.mark.one_store
 def test_what_happened_while_the_server_was_away_is_not_lost(stores: Stores, kind: str) -> None:
     settings = stores.settings(kind)
     store = open_store(settings)

@@ -16,7 +16,6 @@ MOST_MILLISECONDS = 100.0
 
 
 @pytest.mark.slow
-@pytest.mark.one_store
 def test_every_event_comes_to_every_one_in_order_and_soon(served: Served, inside: Store) -> None:
     """How soon is the machine's affair as well, which does other things: of several, the best."""
     took = []

@@ -17,6 +17,11 @@ from tests.processor.working import eventually
 from tests.stores import Stores
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """A command is not about the store: what it calls has tests of its own on both."""
+    item.add_marker("one_store")
+
+
 @pytest.fixture
 def empty() -> Iterator[Bullpen]:
     """The command in a new home without a database. Its path is short enough for sockets."""

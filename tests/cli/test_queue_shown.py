@@ -198,7 +198,6 @@ def test_causes_of_death_are_counted(on_both: Bullpen, store: Store) -> None:
     assert [(each["error"], each["deaths"]) for each in found] == [("out of paper", 1)]
 
 
-@pytest.mark.one_store
 def test_in_its_run_an_agent_sees_no_messages_of_the_queue(on_both: Bullpen, store: Store) -> None:
     mine = die(store)
     for args in (("list",), ("dead",), ("held",), ("show", mine), ("status",), ("agents",)):

@@ -136,7 +136,6 @@ def test_a_run_sees_and_changes_only_schedules_of_whom_it_answers(office: Bullpe
     assert "Bob's errand" in office.ok("schedule", "show", made, **run).out
 
 
-@pytest.mark.one_store
 def test_a_token_is_refused_that_is_not_of_a_run_that_goes_on(office: Bullpen) -> None:
     run = at_work(office, "coder")
     token = run["BULLPEN_RUN"]

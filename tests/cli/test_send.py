@@ -76,7 +76,6 @@ def test_quiet_prints_answers_alone(office: Bullpen) -> None:
     assert told.err == ""
 
 
-@pytest.mark.one_store
 def test_an_answer_is_shown_at_once(on_both: Bullpen) -> None:
     office = company(on_both)
     late = []
@@ -97,7 +96,6 @@ def test_an_answer_is_shown_at_once(on_both: Bullpen) -> None:
     assert min(late) < 0.1, late
 
 
-@pytest.mark.one_store
 def test_waiting_costs_nothing(on_both: Bullpen) -> None:
     office = company(on_both)
     with at_work(office) as store, sending(office, "@coder fix it") as process:
@@ -215,7 +213,6 @@ def test_one_that_another_run_answered_as_well_shows_that_answer(office: Bullpen
     assert f"Answered together with {first}" in err
 
 
-@pytest.mark.one_store
 def test_the_document_says_all_of_it_once(on_both: Bullpen) -> None:
     office = company(on_both)
     with processor(office):
