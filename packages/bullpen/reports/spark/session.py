@@ -45,9 +45,8 @@ CONNECT_RETRIES = 6
 """About a minute."""
 STANDALONE_PORT = 7077
 CONNECT_PORT = 15002
-CLUSTER_PARTITIONS = 32
-"""Of a shuffle, whatever the number of executors: Spark merges those with few rows."""
-SMALL_CLUSTER_PARTITIONS = 4
+GC = "-XX:+UseParallelGC"
+"""Nobody waits for a pause: the concurrent collector would take more CPU."""
 C1_ONLY = "-XX:TieredStopAtLevel=1"
 """Compiles fast and optimises little: half the CPU of a small run, twice that of a full one."""
 
@@ -55,8 +54,26 @@ SESSION_OPTIONS = {
     "spark.sql.session.timeZone": "UTC",
     # Spark would list more files in a job of its own.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
+    # With more groups, Spark sorts the rows before it collects the values of percentiles, at twice
+    # the CPU. A task reads few enough rows for all of its groups.
+    "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "20000",
 }
-"""What every session has; the others are those of a process that starts."""
+"""What every session has; the others are those of a process that starts, or of a run."""
+
+SMALL_OPTIONS = {
+    # Planning each stage again costs more than it saves if there are few rows.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": str(min(4, len(os.sched_getaffinity(0)))),
+    "spark.sql.files.maxPartitionBytes": "128m",
+}
+FULL_OPTIONS = {
+    # The groups of a task must fit into its memory, whatever the number of rows: read and shuffle
+    # in small parts. Spark merges those with few rows.
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.shuffle.partitions": "32",
+    "spark.sql.files.maxPartitionBytes": "32m",
+    "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m",
+}
 
 FOREIGN_VARIABLES = ("SPARK_", "PYSPARK_", "HADOOP_", "YARN_")
 """What the environment may say about other uses of Spark."""
@@ -86,20 +103,21 @@ def open_session(
     with ExitStack() as stack:
         scratch = stack.enter_context(scratch_directory(directory))
         if master.is_connect:
-            session = stack.enter_context(_connect(master, small=small))
+            session = stack.enter_context(_connect(master))
         else:
             started = _start(master, settings, scratch, small=small, verbose=verbose, record=record)
             session = stack.enter_context(started)
         if not master.is_local:
             prepare_executors(session, settings, scratch)
+        tune_session(session, small=small)
+        _silence_pyspark()
         yield session
 
 
 def tune_session(session: SparkSession, *, small: bool) -> None:
     """Prepare a session, which may be of an earlier run, for a run with few rows or with many."""
-    # Planning each stage again costs more than it saves if there are few rows.
-    session.conf.set("spark.sql.adaptive.enabled", str(not small).lower())
-    _silence_pyspark()
+    for name, value in (SMALL_OPTIONS if small else FULL_OPTIONS).items():
+        session.conf.set(name, value)
 
 
 def _silence_pyspark() -> None:
@@ -155,7 +173,7 @@ class Master:
 
 
 @contextmanager
-def _connect(master: Master, *, small: bool) -> Iterator[SparkSession]:
+def _connect(master: Master) -> Iterator[SparkSession]:
     """Connect to a server of Spark Connect, and release its session at the end."""
     from pyspark.sql import SparkSession
     from pyspark.sql.connect.client.retries import DefaultPolicy
@@ -165,7 +183,7 @@ def _connect(master: Master, *, small: bool) -> Iterator[SparkSession]:
         session = SparkSession.builder.remote(master.url).create()
         try:
             session.client.set_retry_policies([DefaultPolicy(max_retries=CONNECT_RETRIES)])
-            for name, value in {**SESSION_OPTIONS, **_cluster_options(small=small)}.items():
+            for name, value in SESSION_OPTIONS.items():
                 session.conf.set(name, value)
         except Exception as error:
             session.stop()
@@ -197,7 +215,7 @@ def _start(
         recorded: Path | None = None
         if record and stack.enter_context(archive.lock(settings.free_bytes_floor)):
             recorded = scratch / archive.path.name
-        java_options = ["-XX:-UsePerfData", f"-Djava.io.tmpdir={scratch}"]
+        java_options = ["-XX:-UsePerfData", GC, f"-Djava.io.tmpdir={scratch}"]
         if recorded:
             java_options.append(archive.recording(recorded))
         elif archive.exists():
@@ -220,7 +238,7 @@ def _start(
         options = {
             **SESSION_OPTIONS,
             **_process_options(scratch, address, verbose=verbose),
-            **(_local_options() if master.is_local else _cluster_options(small=small)),
+            **({"spark.authenticate": "true"} if master.is_local else {}),
             "spark.executor.extraJavaOptions": C1_ONLY if small else "",
             "spark.master": master.url,
             "spark.driver.extraJavaOptions": " ".join(map(_quote, java_options)),
@@ -255,18 +273,6 @@ def _process_options(scratch: Path, address: str, *, verbose: bool) -> Mapping[s
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
     }
-
-
-def _local_options() -> Mapping[str, str]:
-    return {
-        "spark.authenticate": "true",
-        "spark.sql.shuffle.partitions": str(len(os.sched_getaffinity(0))),
-    }
-
-
-def _cluster_options(*, small: bool) -> Mapping[str, str]:
-    partitions = SMALL_CLUSTER_PARTITIONS if small else CLUSTER_PARTITIONS
-    return {"spark.sql.shuffle.partitions": str(partitions)}
 
 
 def _quote(option: str) -> str:
