@@ -47,6 +47,14 @@ STANDALONE_PORT = 7077
 CONNECT_PORT = 15002
 GC = "-XX:+UseParallelGC"
 """Nobody waits for a pause: the concurrent collector would take more CPU."""
+LATE_C2 = (
+    "-XX:Tier4BackEdgeThreshold=1000000",
+    "-XX:Tier4MinInvocationThreshold=10000",
+    "-XX:Tier4InvocationThreshold=80000",
+    "-XX:Tier4CompileThreshold=200000",
+)
+"""Optimise only what runs long: each query is code of its own, and half of the optimised code ran
+too little to pay for its compilation. With three times these numbers a full run is slower again."""
 C1_ONLY = "-XX:TieredStopAtLevel=1"
 """Compiles fast and optimises little: half the CPU of a small run, twice that of a full one."""
 
@@ -220,8 +228,7 @@ def _start(
             java_options.append(archive.recording(recorded))
         elif archive.exists():
             java_options.append(archive.reading)
-        if small:
-            java_options.append(C1_ONLY)
+        java_options += [C1_ONLY] if small else LATE_C2
         removed = FOREIGN_VARIABLES if master.is_local else CONNECT_VARIABLES
         python = sys.executable if master.is_local else os.environ.get("PYSPARK_PYTHON")
         variables = {
@@ -272,6 +279,8 @@ def _process_options(scratch: Path, address: str, *, verbose: bool) -> Mapping[s
         "spark.log.level": "WARN" if verbose else "ERROR",
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        # It looks for the line of the caller at each operation on a column.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
     }
 
 
