@@ -29,21 +29,21 @@ def latency(facts: Facts) -> DataFrame:
 
 def latency_buckets(facts: Facts) -> DataFrame:
     """The number of durations in each bucket, by day, agent and stage."""
-    runs, deliveries = _runs(facts), _deliveries(facts)
     return (
-        _count_buckets(runs, WAITING)
-        .unionByName(_count_buckets(runs, RUNNING))
-        .unionByName(_count_buckets(deliveries, DELIVERING))
+        _by_stage(_runs(facts), WAITING, RUNNING)
+        .unionByName(_by_stage(_deliveries(facts), DELIVERING))
+        .where(F.col("duration").isNotNull())
+        .groupBy("day", "agent", "stage", bucket(F.col("duration")).alias("bucket"))
+        .agg(F.count("*").alias("count"))
     )
 
 
 def _runs(facts: Facts) -> DataFrame:
-    is_due = F.col("available_at").isNotNull()
     return facts.attempts.select(
         "day",
         "hour",
         "agent",
-        F.when(is_due, duration("available_at", "claimed_at")).alias(WAITING),
+        duration("available_at", "claimed_at").alias(WAITING),
         duration("started_at", "finished_at").alias(RUNNING),
     )
 
@@ -77,17 +77,9 @@ def _row_of(stage: str) -> Expression:
     )
 
 
-def _count_buckets(rows: DataFrame, stage: str) -> DataFrame:
-    return (
-        rows.where(F.col(stage).isNotNull())
-        .groupBy("day", "agent", _bucket_of(stage))
-        .agg(F.count("*").alias("count"))
-        .withColumn("stage", F.lit(stage))
-    )
-
-
-def _bucket_of(stage: str) -> Expression:
-    return bucket(F.col(stage)).alias("bucket")
+def _by_stage(rows: DataFrame, *stages: str) -> DataFrame:
+    """One row for each stage of a run or a delivery."""
+    return rows.unpivot(["day", "agent"], list(stages), "stage", "duration")
 
 
 DAY = Column("day", Type.DATE, "The day on which the run finished or the response was delivered.")
