@@ -16,6 +16,8 @@ PYTHON=$(command -v "$python") && SPARK_HOME=$("$PYTHON" -c 'import os, pyspark;
     echo "spark.sh: $python does not have Spark. Set PYTHON to the Python of Bullpen with the extra reports." >&2
     exit 2
 }
+# Spark runs Python in other directories.
+case $PYTHON in /*) ;; *) PYTHON=$PWD/$PYTHON ;; esac
 # Web pages of Spark stay on the loopback address; everything else listens on HOST.
 SPARK_LOCAL_IP=127.0.0.1
 PYSPARK_PYTHON=$PYTHON

@@ -224,7 +224,7 @@ class Outcomes:
         kind = failure.kind.value
         match to.state:
             case MessageState.DEAD:
-                self._bury(message, kind, failure.error)
+                self._make_dead(message, kind, failure.error)
             case MessageState.HELD:
                 message.status = MessageState.HELD
                 self._journal.event(MessageHeld(message, kind=kind, error=error, wait=to.wait))
@@ -236,7 +236,7 @@ class Outcomes:
                     )
                 self._lanes.make_pending(message)
 
-    def _bury(self, message: QueuedMessage, kind: str, error: str) -> None:
+    def _make_dead(self, message: QueuedMessage, kind: str, error: str) -> None:
         """Make a message a dead letter, and tell its sender."""
         message.status = MessageState.DEAD
         self._journal.event(
