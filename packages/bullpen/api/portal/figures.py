@@ -17,6 +17,8 @@ MAX_BARS = 25
 """More bars than this have no room for their names."""
 
 MAX_LABEL = 28
+MAX_DAY_LABELS = 5
+"""Each of at most so many days has a label on its axis."""
 
 SUMMED = frozenset({Unit.COUNT, Unit.TOKENS, Unit.DOLLARS})
 """Units of values that can be added: of durations, most columns are percentiles."""
@@ -64,7 +66,7 @@ def _traces(chart: Chart, columns: Mapping[str, Column], rows: Sequence[Row]) ->
             trace |= {"type": "bar"}
         traces.append(trace)
     layout: dict[str, object] = {
-        "xaxis": {"type": "date"} if is_date else _category_axis(traces),
+        "xaxis": _date_axis(traces) if is_date else _category_axis(traces),
         "yaxis": {**_number_axis(values), "rangemode": "tozero"},
         "showlegend": len(traces) > 1,
     }
@@ -141,6 +143,14 @@ def _label(column: Column, value: Value) -> str:
 
 def _name(value: Value) -> str:
     return "none" if value is None else str(value)
+
+
+def _date_axis(traces: Sequence[Mapping[str, object]]) -> Axis:
+    """An axis of days; of a few days, each has its label, as Plotly would show hours between."""
+    days = sorted({str(x) for each in traces for x in _list(each["x"])})
+    if len(days) > MAX_DAY_LABELS:
+        return {"type": "date"}
+    return {"type": "date", "tickvals": days, "tickformat": "%b %-d<br>%Y"}
 
 
 def _category_axis(traces: Sequence[Mapping[str, object]]) -> Axis:

@@ -58,10 +58,15 @@ function traceOf(trace) {
 function draw() {
   for (const place of document.querySelectorAll(".chart")) {
     const figure = JSON.parse(place.nextElementSibling.textContent);
-    const options = { displayModeBar: false, responsive: true };
-    Plotly.react(place, figure.traces.map(traceOf), layoutOf(figure), options);
+    Plotly.react(place, figure.traces.map(traceOf), layoutOf(figure), { displayModeBar: false });
+    sizes.observe(place);
   }
 }
+
+// Plotly itself follows only the size of the window, and not that of its place.
+const sizes = new ResizeObserver((entries) => {
+  for (const each of entries) Plotly.Plots.resize(each.target);
+});
 
 document.addEventListener("theme", draw);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
