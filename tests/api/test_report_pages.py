@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import pytest
 import requests
 from markupsafe import escape
 
-from bullpen.api.portal.figures import MAX_SERIES, OTHER, Row, make_figure
+from bullpen.api.portal.figures import MAX_BARS, MAX_SERIES, OTHER, Row, make_figure
 from bullpen.core.access.keys import Scope
 from bullpen.core.clock import HOUR
 from bullpen.reports import Chart, ChartKind, Column, Type, Unit, View
@@ -229,6 +229,54 @@ def test_each_run_shows_its_own_numbers_at_once(computed: Served) -> None:
     assert "1,008" not in page(computed, f"{PAGE}?channel=c7").cells
 
 
+def test_a_period_ends_today_and_the_overview_has_thirty_days(computed: Served) -> None:
+    (table,) = load_report("people").tables
+    today = datetime.now(UTC).date()
+    days = {0: 1, 6: 10, 7: 100, 29: 1000, 30: 10_000}
+    rows = [
+        {**PEOPLE[0], "day": today - timedelta(days=ago), "messages": messages}
+        for ago, messages in days.items()
+    ]
+    write_reports(computed.settings.reports, {table: rows}, run=9)
+    sums = {"7": "11", "30": "1,111", "all": "11,111"}
+    for period, expected in sums.items():
+        assert expected in page(computed, f"{PAGE}?period={period}").cells, period
+    assert re.search('class="figure">1,111 ', browse(computed, "/reports").text)
+
+
+def test_a_long_table_is_cut_and_the_csv_is_not(computed: Served) -> None:
+    (table,) = load_report("people").tables
+    rows = [{**PEOPLE[0], "sender_id": f"{n}", "sender": f"Ann {n}"} for n in range(130)]
+    write_reports(computed.settings.reports, {table: rows}, run=10)
+    response = browse(computed, ALL)
+    found = Page(response)
+    assert len([each for each in found.cells if each.startswith("Ann")]) == 100
+    assert "The first 100 rows. The CSV has all." in response.text
+    assert len(found.figures[0]["traces"][0]["x"]) == MAX_BARS
+    (first, _) = [each for each in found.attributes("a", "href") if ".csv" in each]
+    assert len(list(csv.DictReader(io.StringIO(browse(computed, first).text)))) == 130
+    headings = dict(
+        zip(
+            ("channel", "sender", "messages", "conversations", "last at"),
+            found.attributes("th", "class"),
+            strict=False,
+        )
+    )
+    assert (headings["messages"], headings["last at"]) == ("number", "text")
+
+
+def test_the_overview_has_the_age_of_the_report_that_covers_least(computed: Served) -> None:
+    directory = computed.settings.reports
+    manifest = read_manifest(directory)
+    assert manifest is not None
+    states = {
+        name: ReportState(covers_until=END - hours * HOUR)
+        for name, hours in (("usage", 1), ("people", 5), ("delivery", 2))
+    }
+    write_manifest(directory, replace(manifest, reports=states))
+    assert "to 2026-11-20 07:00 UTC" in browse(computed, "/reports").text
+
+
 def test_old_numbers_are_marked(computed: Served) -> None:
     now = int(datetime.now(UTC).timestamp() * 1000)
     marked = []
@@ -348,6 +396,25 @@ def test_more_series_than_a_person_can_tell_apart_are_summed_as_other() -> None:
     ]
     assert figure.traces[0]["x"] == ["2026-11-01", "2026-11-02"]
     assert figure.traces[-1]["y"] == [93 + 92 + 91] * 2
+
+
+def test_each_of_a_few_days_has_a_label() -> None:
+    """Plotly would label the hours between two days, and milliseconds around one."""
+    columns = (
+        Column("month", Type.DATE, "The month."),
+        Column("runs", Type.INTEGER, "Runs.", Unit.COUNT),
+    )
+    chart = Chart(kind=ChartKind.LINE, x="month", y=("runs",))
+    view = View(name="months", title="Months", sql="", columns=columns, chart=chart)
+    days = [f"2026-11-{day:02}" for day in range(1, 7)]
+    axes = []
+    for count in (1, 5, 6):
+        figure = make_figure(view, [{"month": each, "runs": 1} for each in days[:count]])
+        assert figure is not None
+        axis = figure.layout["xaxis"]
+        assert isinstance(axis, dict)
+        axes.append(axis.get("tickvals"))
+    assert axes == [days[:1], days[:5], None]
 
 
 def test_percentiles_are_never_added_and_long_names_stay_different_places() -> None:

@@ -223,6 +223,22 @@ def test_an_error_in_the_query_of_a_view_is_not_damage(directory: Path) -> None:
     assert not isinstance(raised.value, ReportsDamaged)
 
 
+def test_the_database_is_shared_until_a_statement_fails(directory: Path) -> None:
+    """After an internal error, DuckDB refuses all further statements of the same database."""
+
+    def shared() -> object:
+        with database.connect() as connection:
+            connection.execute("SELECT 1")
+        return database._shared_database()
+
+    first = shared()
+    assert shared() is first
+    with pytest.raises(ReportsError, match="the query failed"):
+        read_view(directory, REPORT, replace(DAYS, sql="SELECT nothing FROM people"), limit=1)
+    assert shared() is not first
+    assert messages(ask(directory)) == 54
+
+
 def test_files_that_a_run_replaces_meanwhile_are_read_from_the_new_manifest(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
