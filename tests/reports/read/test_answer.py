@@ -141,6 +141,14 @@ def test_a_page_after_a_run_is_refused_and_never_of_other_numbers(directory: Pat
             read_table(directory, REPORT, TABLE, limit=2, cursor=cursor)
 
 
+def test_a_page_of_another_filter_or_table_is_refused(directory: Path) -> None:
+    first = ask(directory, limit=1)
+    assert first.next_cursor is not None
+    for view, chosen in ((DAYS, Filter(channel="slack")), (REPORT.views[0], EVERYTHING)):
+        with pytest.raises(Conflict, match="filters have changed"):
+            read_view(directory, REPORT, view, chosen, limit=1, cursor=first.next_cursor)
+
+
 def test_a_table_without_rows_gives_an_empty_answer(tmp_path: Path) -> None:
     write_reports(tmp_path, {})
     answer = ask(tmp_path)

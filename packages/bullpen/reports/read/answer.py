@@ -222,7 +222,7 @@ def _answer(
         chart=question.chart,
         rows=tuple(rows),
         total=total,
-        next_cursor=f"{digest}-{end}" if rows and end < total else None,
+        next_cursor=f"{digest}-{end}" if end < total else None,
         filter=question.filter,
         ignored_filters=tuple(
             each
