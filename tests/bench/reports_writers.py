@@ -99,7 +99,7 @@ class WritersTurn:
             futures = [self._pool.submit(shift, *given, PAUSE_SECONDS) for _ in range(COUNT)]
             shifts = [each.result() for each in futures]
         laps = sum(len(each.laps) for each in shifts)
-        is_file = self._settings.database_url.startswith("sqlite")
+        is_file = self._settings.url.startswith("sqlite")
         wal = companion.largest / MIB if is_file else (self._written() - before) / laps / 1024
         return Phase(shifts, wal, companion.runs)
 
@@ -138,6 +138,7 @@ class _Companion:
                 self._look()
                 continue
             with _job(self._settings) as process:
+                lower_priority(process.pid)
                 while process.poll() is None and not self._ended.is_set():
                     self._look()
                 self.runs += process.poll() == 0
@@ -151,7 +152,7 @@ class _Companion:
 
 @contextmanager
 def _job(settings: Settings) -> Iterator[subprocess.Popen[bytes]]:
-    """A run of the job as the service starts it; ended with the block."""
+    """A run of the job, in a session of its own as the service starts it; ended with the block."""
     environ = {
         **os.environ,
         "BULLPEN_HOME": str(settings.home),
@@ -167,7 +168,6 @@ def _job(settings: Settings) -> Iterator[subprocess.Popen[bytes]]:
             start_new_session=True,
         )
     try:
-        lower_priority(process.pid)
         yield process
     finally:
         process.terminate()
