@@ -12,7 +12,7 @@ import pytest
 from bullpen.core.errors import UnknownReport
 from bullpen.core.registry import REPORTS
 from bullpen.reports.manifest import ReportState, write_manifest
-from bullpen.reports.read.catalog import Freshness, list_entries
+from bullpen.reports.read.catalog import Freshness, complete_until, list_entries
 from bullpen.reports.report import load_report
 from tests.reports.broken_packages import REASONS, write_packages
 from tests.reports.written import BEGIN, END, PEOPLE, write_reports
@@ -74,6 +74,16 @@ def test_a_report_says_what_the_last_run_could_not_compute() -> None:
         " division by zero",
         "Not computed yet. The last run could not compute this report: division by zero",
     ]
+
+
+def test_facts_are_complete_until_the_oldest_of_their_tables(tmp_path: Path) -> None:
+    manifest = write_reports(tmp_path, {TABLE: PEOPLE})
+    found = []
+    for until in (END - 5, None):
+        events = replace(manifest.facts["events"], covers_until=until)
+        facts = {**manifest.facts, "events": events}
+        found.append(complete_until(replace(manifest, facts=facts)))
+    assert found == [END - 5, None]
 
 
 def test_the_list_has_the_rows_the_age_and_the_failure_of_each_report(tmp_path: Path) -> None:
