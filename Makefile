@@ -60,8 +60,8 @@ test: dev-venv ## Run the tests, four at a time
 	$(PYTEST) $(TESTS)
 	$(call next,make check)
 
-all-stores: dev-venv ## Run the tests, all of them on SQLite and on PostgreSQL
-	BULLPEN_TEST_ALL_STORES=1 $(PYTEST) $(TESTS)
+all-stores: dev-venv ## Run the tests, all of them on SQLite and on PostgreSQL, and the long ones
+	BULLPEN_TEST_ALL_STORES=1 BULLPEN_TEST_LONG=1 $(PYTEST) $(TESTS)
 	$(call next,make check)
 
 real: dev-venv clis ## Install claude and codex into .clis and test with them; needs no account

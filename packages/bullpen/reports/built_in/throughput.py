@@ -1,4 +1,4 @@
-"""throughput: the messages that came in, were answered and died, and how busy the agents were."""
+"""throughput: messages in, answered and dead, and how busy the agents were."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COUNTS = ("messages_in", "messages_done", "messages_dead", "runs", "runs_failed"
 
 
 def throughput(facts: Facts) -> DataFrame:
-    """The messages that came in, were answered and died, and the runs that finished."""
+    """The messages that came in, were answered or became dead letters, and the finished runs."""
     grain = ("day", "hour", "agent", "team_id", "channel")
     is_completed = F.col("outcome") == "completed"
     runs = facts.attempts.select(
@@ -180,7 +180,7 @@ def _bars(by: str) -> Chart:
 THROUGHPUT = Report(
     name="throughput",
     title="Throughput",
-    question="How many messages come in, are answered and die, and how busy are the agents?",
+    question="How many messages come in and are answered, and how busy are the agents?",
     facts=("attempts", "events"),
     tables=(
         Table(
