@@ -23,7 +23,7 @@ next = @$(if $(CI),:,printf '\n%s\n' "Next: $(1)")
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help up down venv dev-venv reports test all-stores real clis crash fuzz crowd upkeep soak-channels fresh check check-format check-lint \
+.PHONY: help up down venv dev-venv reports test all-stores long real clis crash fuzz crowd upkeep soak-channels fresh check check-format check-lint \
 	check-types check-imports format docs transcripts pictures wheel bench bench-check lock clean
 
 help: ## List the targets
@@ -61,7 +61,11 @@ test: dev-venv ## Run the tests, four at a time
 	$(call next,make check)
 
 all-stores: dev-venv ## Run the tests, all of them on SQLite and on PostgreSQL, and the long ones
-	BULLPEN_TEST_ALL_STORES=1 BULLPEN_TEST_LONG=1 $(PYTEST) $(TESTS)
+	BULLPEN_TEST_ALL_STORES=1 $(PYTEST) -m 'not bench' $(TESTS)
+	$(call next,make check)
+
+long: dev-venv ## Run the tests that start Spark as people do: commands, kills, a cluster, Java 25
+	$(PYTEST) -m long $(or $(TESTS),tests/reports)
 	$(call next,make check)
 
 real: dev-venv clis ## Install claude and codex into .clis and test with them; needs no account

@@ -76,6 +76,7 @@ def test_kill_9_of_the_api_with_open_connections_and_it_is_back_within_seconds(
     idle = f"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n"
     for _ in range(2):
         all_run(at_work)
+        eventually(lambda: answers(port), "it serves", LONG)
         old = pids(at_work)["api"]
         with ExitStack() as open_ones:
             for request in (claim, idle, idle[:10], ""):

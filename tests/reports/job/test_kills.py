@@ -79,12 +79,21 @@ def test_a_kill_between_any_two_steps_changes_nothing(
     assert results(store) == recomputed(store, spark)
 
 
+@pytest.mark.parametrize(
+    "steps",
+    [
+        (Step.COMPUTED,),
+        # Before and after the manifest is replaced; the test above stops a run at every step.
+        pytest.param((Step.COMPUTED, Step.SAVED), marks=pytest.mark.long),
+    ],
+)
 def test_sigkill_changes_nothing(
     store: Store,
     clock: FakeClock,
     spark: SparkSession,
     settings: Settings,
     class_archives: ClassArchives,
+    steps: tuple[Step, ...],
 ) -> None:
     chance = random.Random(4)
     class_archives.lend(settings.home)
@@ -93,8 +102,7 @@ def test_sigkill_changes_nothing(
         grow(store, clock, chance)
         run(store, spark)
     grow(store, clock, chance)
-    # Before and after the manifest is replaced; the test above stops a run at every step.
-    for step in (Step.COMPUTED, Step.SAVED):
+    for step in steps:
         before = results(store)
         victim = subprocess.run(
             [sys.executable, "-m", "tests.reports.job.victim", settings.home, settings.url, step],

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 WRITERS_AT_ONCE = 8
-RUNS_AT_ONCE = 6
+RUNS_AT_ONCE = 3
 
 
 @pytest.fixture
@@ -65,9 +65,10 @@ def test_beside_eight_writers_no_fact_is_missed_or_landed_twice(
     threads = [threading.Thread(target=write, args=[each]) for each in range(WRITERS_AT_ONCE)]
     for each in threads:
         each.start()
-    landed = []
+    landed: list[int] = []
     try:
-        for _ in range(RUNS_AT_ONCE):
+        # A run that finds nothing new is over before the writers have begun.
+        while not failures and sum(each > 0 for each in landed) < RUNS_AT_ONCE:
             landed.append(run(store, spark, reports=(WRITERS,)).landed["events"])
     finally:
         stop.set()
@@ -75,7 +76,6 @@ def test_beside_eight_writers_no_fact_is_missed_or_landed_twice(
             each.join()
     assert failures == []
     run(store, spark, reports=(WRITERS,))
-    assert sum(1 for each in landed if each) > 1, landed
     for table in ("events", "attempts"):
         assert landed_ids(store, table) == stored_ids(store, table)
     total = sum(row[-1] for row in results(store)["writers"])

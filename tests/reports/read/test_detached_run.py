@@ -70,6 +70,11 @@ def test_a_run_that_could_not_compute_a_report_has_failed(
     assert (status.state, status.error) == (RunState.FAILED, "not computed: latency")
 
 
+def followers() -> list[psutil.Process]:
+    """The runs below this process that have not ended."""
+    return [each for each in psutil.Process().children() if "--follow" in each.cmdline()]
+
+
 def test_only_one_run_at_a_time_and_a_killed_one_has_failed(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -78,7 +83,8 @@ def test_only_one_run_at_a_time_and_a_killed_one_has_failed(
     assert run_status(settings) == RunStatus(state=RunState.RUNNING, started_at=17)
     with pytest.raises(ReportsRunning):
         start_run(settings, 18)
-    (process,) = (each for each in psutil.Process().children() if "--follow" in each.cmdline())
+    # A program has no arguments for a moment after its start.
+    (process,) = poll_until(followers, LIMIT, 0.02)
     assert process.nice() == detached_run.NICENESS
     if (group := Path(f"/proc/{process.pid}/autogroup")).exists():
         assert group.read_text().split()[-1] == f"{detached_run.NICENESS}"

@@ -40,7 +40,7 @@ def runs() -> list[dict[str, Any]]:
 
 
 @pytest.mark.postgres
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_notebook_answers_its_questions_and_no_file_or_output_has_the_password(
     stores: Stores, tmp_path: Path
 ) -> None:

@@ -77,6 +77,7 @@ def event_rows(first: int, last: int) -> list[dict[str, object]]:
     return [full_row("events", n) for n in range(first, last + 1)]
 
 
+@pytest.mark.long
 def test_a_stream_reads_each_row_once_over_restarts_and_sigkill(
     spark: SparkSession, stores: Stores, tmp_path: Path, class_archives: ClassArchives
 ) -> None:
