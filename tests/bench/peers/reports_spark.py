@@ -3,6 +3,7 @@
 A process of its own: `python -m tests.bench.peers.reports_spark HOME URL DIRECTORY ZONE [MORE]`.
 With `MORE`, a database with more of the same facts, it runs twice in one session: the second run
 computes what `MORE` has beyond the first one, up to the id that follows the path after a colon.
+With `archive` instead, it writes the class archive that the next run in this home starts with.
 """
 
 from __future__ import annotations
@@ -54,15 +55,17 @@ class Marks:
 class OneSession:
     """Opens a session when it is first asked for one, and gives every run the same."""
 
-    def __init__(self, settings: Settings, until: ExitStack) -> None:
+    def __init__(self, settings: Settings, until: ExitStack, *, archive: bool) -> None:
         self._settings = settings
         self._until = until
+        self._record = (lambda: None) if archive else None
         self._session: SparkSession | None = None
 
     def __call__(self, small: bool) -> AbstractContextManager[SparkSession]:
         """The session, which stays open."""
         if self._session is None:
-            self._session = self._until.enter_context(open_session(self._settings, small=small))
+            opened = open_session(self._settings, small=small, record=self._record)
+            self._session = self._until.enter_context(opened)
         return nullcontext(self._session)
 
 
@@ -74,7 +77,14 @@ def measure(settings: Settings, meter: TreeMeter, spark: OneSession) -> dict[str
         outcome = run_job(store, spark, tell=marks.tell)
     assert not outcome.failed, outcome
     used = meter.used() - began
-    return {"cpu": used.cpu, "wall": used.wall, "start": marks.start(), "land": marks.landing()}
+    return {
+        "cpu": used.cpu,
+        "wall": used.wall,
+        "start": marks.start(),
+        "land": marks.landing(),
+        "memory": meter.memory,
+        "driver": meter.driver_memory,
+    }
 
 
 def main(home: str, url: str, directory: str, zone: str, more: str = "") -> None:
@@ -83,14 +93,13 @@ def main(home: str, url: str, directory: str, zone: str, more: str = "") -> None
         home=Path(home), database_url=url, reports_directory=Path(directory), time_zone=zone
     )
     with TreeMeter() as meter, ExitStack() as until:
-        session = OneSession(settings, until)
+        session = OneSession(settings, until, archive=more == "archive")
         first = measure(settings, meter, session)
         printed: dict[str, object] = {"first": first}
-        if more:
+        if more not in ("", "archive"):
             path, _, upto = more.rpartition(":")
             copy_facts(Path(path), Path(url.removeprefix("sqlite:///")), int(upto))
             printed["second"] = measure(settings, meter, session)
-    printed |= {"memory": meter.memory, "driver": meter.driver_memory}
     print(json.dumps(printed))
 
 
