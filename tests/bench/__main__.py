@@ -92,7 +92,7 @@ def _timed(name: str, bench: Bench) -> Section:
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="fewer rounds: 2 minutes, not 12")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds, smaller histories")
     parser.add_argument("--only", nargs="+", choices=SECTIONS, metavar="SECTION", help=_names())
     parser.add_argument("--rounds", type=int, metavar="N", help="turns of each contender")
     parser.add_argument("--attempts", type=int, metavar="N", help="runs that the reports describe")

@@ -38,7 +38,7 @@ def summary(sections: Mapping[str, Section], missing: Sequence[str]) -> str:
     lines = [f"{passed} of {len(found)} bars are kept."]
     lines += [f"MISS  {what}" for what, verdict in found.items() if verdict == "MISS"]
     lines += [f"{'ok' if ok else 'WRONG':5} {what}" for what, ok in checks.items()]
-    lines += [f"left out, for it is not installed: {each}" for each in sorted(set(missing))]
+    lines += [f"left out: {each}" for each in sorted(set(missing))]
     return "\n".join(lines)
 
 
