@@ -27,7 +27,7 @@ from bullpen.reports.report import list_reports, load_report
 from tests.api.served import Served, serving
 from tests.cli.warm import FIRST
 from tests.reports.broken_packages import PACKAGES, REASONS, write_packages
-from tests.reports.written import END, PEOPLE, write_reports
+from tests.reports.written import END, PEOPLE, Value, write_reports
 from tests.stores import Stores
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
@@ -242,6 +242,26 @@ def test_a_period_ends_today_and_the_overview_has_thirty_days(computed: Served) 
     for period, expected in sums.items():
         assert expected in page(computed, f"{PAGE}?period={period}").cells, period
     assert re.search('class="figure">1,111 ', browse(computed, "/reports").text)
+
+
+def test_a_card_of_values_that_cannot_be_added_shows_the_last_day(computed: Served) -> None:
+    buckets = load_report("latency").tables[1]
+    today = datetime.now(UTC).date()
+    rows: list[dict[str, Value]] = [
+        {
+            "day": today - timedelta(days=ago),
+            "agent": "coder",
+            "stage": "waiting",
+            "bucket": milliseconds,
+            "count": 1,
+        }
+        for ago, milliseconds in ((2, 31), (0, 47), (1, 53))
+    ]
+    write_reports(computed.settings.reports, {buckets: rows}, run=11)
+    text = browse(computed, "/reports").text
+    found = re.findall(r'class="figure">(\d+) ms', text)
+    assert found == ["47"]
+    assert "waiting, p95, last day" in text
 
 
 def test_a_long_table_is_cut_and_the_csv_is_not(computed: Served) -> None:
