@@ -1,4 +1,4 @@
-"""Init: runs a command, and reaps the processes that lose their parent below it.
+"""Init: runs a command and, on Linux, reaps the processes that lose their parent below it.
 
 `python -m tests.init COMMAND...`. Many tests wait until a process that is not a child
 of theirs is gone. Process 1 should reap it at once, but that of some containers looks only every
@@ -19,7 +19,8 @@ PR_SET_CHILD_SUBREAPER = 36
 
 def run(command: Sequence[str]) -> int:
     """Run the command; returns its status once it has ended, whatever still runs below it."""
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     signal.signal(signal.SIGINT, _ignore)  # a terminal sends it to the command as well
     child = os.posix_spawnp(command[0], [*command], os.environ)
     signal.signal(signal.SIGTERM, lambda number, _: os.kill(child, number))

@@ -27,12 +27,11 @@ class SharedSpark:
 
     def session(self) -> SparkSession:
         """The session."""
-        from bullpen.reports.spark.session import open_session, tune_session
+        from bullpen.reports.spark.session import open_session
 
         if self._session is None:
             opening = open_session(self._settings, small=True, record=lambda: None)
             self._session = self._opened.enter_context(opening)
-            tune_session(self._session, small=True)
             # Tests have few rows: more tasks would only cost.
             self._session.conf.set("spark.sql.shuffle.partitions", "1")
         return self._session
