@@ -22,12 +22,13 @@ from bullpen.core.access.keys import Scope
 from bullpen.core.clock import HOUR
 from bullpen.reports import Chart, ChartKind, Column, Type, Unit, View
 from bullpen.reports.manifest import MANIFEST, ReportState, read_manifest, write_manifest
+from bullpen.reports.read.values import Value
 from bullpen.reports.read.values import Value as Cell
 from bullpen.reports.report import list_reports, load_report
 from tests.api.served import Served, serving
 from tests.cli.warm import FIRST
 from tests.reports.broken_packages import PACKAGES, REASONS, write_packages
-from tests.reports.written import END, PEOPLE, Value, write_reports
+from tests.reports.written import END, PEOPLE, write_reports
 from tests.stores import Stores
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
