@@ -22,7 +22,6 @@ from bullpen.core.access.keys import Scope
 from bullpen.core.clock import HOUR
 from bullpen.reports import Chart, ChartKind, Column, Type, Unit, View
 from bullpen.reports.manifest import MANIFEST, ReportState, read_manifest, write_manifest
-from bullpen.reports.read.values import Value
 from bullpen.reports.read.values import Value as Cell
 from bullpen.reports.report import list_reports, load_report
 from tests.api.served import Served, serving
@@ -248,7 +247,7 @@ def test_a_period_ends_today_and_the_overview_has_thirty_days(computed: Served) 
 def test_a_card_of_values_that_cannot_be_added_shows_the_last_day(computed: Served) -> None:
     buckets = load_report("latency").tables[1]
     today = datetime.now(UTC).date()
-    rows: list[dict[str, Value]] = [
+    rows: list[dict[str, Cell]] = [
         {
             "day": today - timedelta(days=ago),
             "agent": "coder",
